@@ -1,5 +1,5 @@
-//! An element type that the engine does not know, through public items alone: integers modulo a
-//! prime. The oracle of every operation is the same operation on `i64`, reduced at the end.
+//! An element type defined outside of the engine, using public items only: integers modulo a prime. The oracle of every
+//! operation is the same operation on `i64`, reduced at the end.
 
 use proptest::prelude::*;
 use t4a_algebra::{Numeric, Scalar, Standard};
@@ -9,7 +9,7 @@ use t4a_tensor::kernels::fold::{Prod, Sum};
 use t4a_tensor::loops::kernel::Unary;
 use t4a_tensor::{Slice, Tensor, TensorError, copy, cumulative, index, map, matmul, reduce};
 
-/// An integer modulo the prime `P`, kept in `0..P`.
+/// An integer modulo the prime `P`, stored in `0..P`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ModInt<const P: i64>(i64);
 
@@ -43,7 +43,7 @@ impl<const P: i64> Numeric for ModInt<P> {
     }
 }
 
-/// A kernel that only this element type has: the inverse `x^(P−2)`, and 0 for 0.
+/// A kernel specific to this element type: the inverse `x^(P−2)`, and 0 for 0.
 #[derive(Clone, Copy)]
 struct Inverse;
 
@@ -71,7 +71,7 @@ fn pair(shape: &[usize], salt: usize) -> (Tensor<M>, Tensor<i64>) {
     (Tensor::from_fn(shape, |i| ModInt(value(i))).unwrap(), Tensor::from_fn(shape, value).unwrap())
 }
 
-/// A view in which no stride is the natural one.
+/// A view without any contiguous stride.
 fn odd<T: Scalar>(x: &Tensor<T>) -> Tensor<T> {
     let axes: Vec<usize> = (0..x.rank()).rev().collect();
     x.slice(&[Slice { step: 2, ..Slice::ALL }]).unwrap().permute(&axes).unwrap().flip(&[0]).unwrap()
@@ -123,7 +123,7 @@ fn reductions_and_running_sums() {
         let (got, want) = (cumulative::cumsum(&a, axis), cumulative::cumsum(&x, axis));
         same(&got.unwrap(), &want.unwrap());
     }
-    // Products of integers wrap, so the oracle multiplies residues in plain Rust.
+    // Integer products overflow, so the oracle multiplies residues in plain Rust.
     let product = reduce::reduce(Prod, &a, &[0, 1, 2]).unwrap().to_vec().unwrap();
     let want = a.to_vec().unwrap().into_iter().fold(1, |p, x| p * x.0 % 10007);
     assert_eq!(product, [ModInt(want)]);
@@ -161,7 +161,7 @@ fn products_and_contractions() {
 }
 
 proptest! {
-    /// Gauss: (Σx)² = Σᵢⱼ xᵢxⱼ, in any modulus and for any values.
+    /// (Σx)² = Σᵢⱼ xᵢxⱼ, for any modulus and any values.
     #[test]
     fn the_square_of_a_sum(values in prop::collection::vec(0i64..10007, 1..40)) {
         let n = values.len();

@@ -3,7 +3,7 @@
 use crate::conform;
 use crate::material::*;
 
-/// Compositions of a few elementary functions.
+/// Tolerance for compositions of a few elementary functions.
 const COMPOSED: Ulps = Ulps(64.0);
 
 fn plain() -> Vec<Case> {

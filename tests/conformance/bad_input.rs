@@ -1,6 +1,6 @@
-//! Mistakes give one message that names the operation and the shapes, dtypes or axes.
+//! Invalid arguments give one message that names the operation and the shapes, dtypes or axes.
 //!
-//! These call the backend directly: burn-tensor checks shapes itself before most calls.
+//! The tests call the backend directly: burn-tensor checks shapes itself before most calls.
 
 use burn_backend::ops::{BoolTensorOps, ConvOptions, FloatTensorOps, IntTensorOps, ModuleOps};
 use burn_backend::{BoolDType, Bytes, DType, FloatDType, IntDType, Shape, Slice, TensorData};
@@ -24,7 +24,7 @@ fn mask(shape: &[usize]) -> T4aTensor {
     B::bool_zeros(shape.to_vec().into(), &Default::default(), BoolDType::Native)
 }
 
-/// The call panics, and the text has all the parts.
+/// Checks that the call panics and that the message contains all parts.
 #[track_caller]
 fn rejects(call: impl FnOnce() -> T4aTensor, parts: &[&str]) {
     match caught(call) {
@@ -53,8 +53,8 @@ fn views() {
     rejects(|| B::float_unfold(float(&[2, 3]), 1, 2, 0), &["unfold", "step 0"]);
 }
 
-/// Many zeros are one element, and what is computed of them elementwise too. So many that no memory holds them
-/// are none, views included.
+/// Tensors of zeros are stored as one element, and so are elementwise results of them. Sizes beyond the address space
+/// are rejected, views included.
 #[test]
 fn sizes() {
     let ones = B::float_exp(float(&[10_000, 10_000]));
@@ -86,7 +86,7 @@ fn indices() {
     rejects(|| B::float_repeat_dim(float(&[1 << 20]), 0, 1 << 60), &["repeat"]);
 }
 
-/// No element is the greatest of none, also where the result is empty.
+/// The maximum of zero elements is undefined, also if the result is empty.
 #[test]
 fn extremes_of_empty_axes() {
     for shape in [[0, 3], [0, 0]] {
@@ -124,12 +124,12 @@ fn absurd_sizes() {
         &["out of memory"],
     );
     rejects(|| B::float_expand(float(&[1, 1]), Shape::new([1 << 40, 1 << 40])), &["expand"]);
-    // A shape with a zero holds nothing; the rest has to be countable all the same.
+    // A shape with a zero has no elements, but the product of the other sizes must still be representable.
     let empty = B::float_zeros(Shape::new([1 << 40, 0, 2]), &device, FloatDType::F32);
     assert_eq!(empty.read()[0].bytes().len(), 0);
     let huge = || Shape::new([usize::MAX, 0, 2]);
     rejects(|| B::float_zeros(huge(), &device, FloatDType::F32), &["address space"]);
-    // Windows over repeated elements.
+    // Windows over broadcast elements.
     let wide = || B::float_expand(float(&[1, 4]), Shape::new([(1 << 40) - 1, 4]));
     rejects(|| B::float_unfold(wide(), 0, 1 << 39, 1), &["unfold", "address space"]);
 }

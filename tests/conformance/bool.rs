@@ -1,5 +1,5 @@
-//! Every method of `BoolTensorOps`, in both one-byte stores; `Bool(U32)`, which Flex does not
-//! have, is compared with `Native`.
+//! Every method of `BoolTensorOps`, in both one-byte stores; `Bool(U32)`, which Flex does not support, is compared with
+//! `Native`.
 
 use burn_backend::ops::BoolTensorOps;
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, TensorMetadata};
@@ -66,7 +66,7 @@ conform! {
     bool_to_device: whole(), EXACT, |_c, x| { let device = B::bool_device(&x); B::bool_to_device(x, &device) };
 }
 
-/// What a call on `Native` and `Bool(U32)` operands returns: the same, but for the store.
+/// Calls on `Native` and `Bool(U32)` operands return equal results, except for the store.
 #[test]
 fn four_byte_booleans_are_the_native_ones_under_another_tag() {
     type B = BurnT4a;

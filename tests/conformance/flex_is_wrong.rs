@@ -1,4 +1,4 @@
-//! Calls on which Flex 0.21 panics or returns a wrong number: the right answer, by hand.
+//! Calls on which Flex 0.21 panics or returns a wrong result: the correct result, computed by hand.
 
 use burn_backend::ops::{ActivationOps, FloatTensorOps, IntTensorOps};
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, Shape, Slice, TensorData};
@@ -13,7 +13,7 @@ fn float(values: &[f32], shape: &[usize]) -> burn_t4a::T4aTensor {
     B::float_from_data(TensorData::new(values.to_vec(), shape.to_vec()), &Default::default())
 }
 
-/// −0.0 has no sign, and a NaN is not cut off: its gradient arrives.
+/// sign(−0.0) is +0, and the gradient of relu at NaN is propagated.
 #[test]
 fn sign_of_negative_zero_and_relu_of_nan() {
     let zeros = B::float_sign(float(&[-0.0, 0.0], &[2])).read()[0].to_vec::<f32>().unwrap();
@@ -97,7 +97,7 @@ fn narrow_and_unsigned_integers() {
     }
 }
 
-/// Flex's sums for means wrap.
+/// In Flex, the sums of means overflow.
 #[test]
 fn means_of_narrow_integers() {
     let x = TensorData::new(vec![100i8; 70], [70]);
@@ -105,7 +105,7 @@ fn means_of_narrow_integers() {
     assert_eq!(mean.read()[0].to_vec::<i8>().unwrap(), [100]);
 }
 
-/// Flex panics on overflow in builds with checks; everywhere else integers wrap.
+/// Flex panics on overflow in builds with overflow checks; everywhere else integers wrap.
 #[test]
 fn scattered_sums_wrap() {
     let device = Default::default();
@@ -116,8 +116,8 @@ fn scattered_sums_wrap() {
     assert_eq!(sum.read()[0].to_vec::<i8>().unwrap(), [44]);
 }
 
-/// Flex turns NaN into the bound in `clamp_min`, `clamp_max` and `relu`, though not in `clamp`;
-/// Burn's own definitions of all four keep it.
+/// Flex replaces NaN by the bound in `clamp_min`, `clamp_max` and `relu`, though not in `clamp`; Burn's definitions of
+/// all four propagate it.
 #[test]
 fn nan_passes_through_clamp_and_relu() {
     use burn_backend::ops::ActivationOps;
@@ -135,7 +135,7 @@ fn nan_passes_through_clamp_and_relu() {
     }
 }
 
-/// Flex sorts without stability; equal elements keep their order here.
+/// Sorting in Flex is not stable; here equal elements keep their order.
 #[test]
 fn sorting_is_stable() {
     let x = || float(&[1.0, 0.0, 1.0, 0.0, 1.0], &[5]);
@@ -147,7 +147,7 @@ fn sorting_is_stable() {
     assert!(at.into_iter().eq(0..1000));
 }
 
-/// Flex rounds every step of the chain to 16 bits; here only the result is.
+/// Flex rounds every intermediate value to 16 bits; here only the result is rounded.
 #[test]
 fn log_softmax_of_16_bit_floats_rounds_once() {
     use burn_backend::ops::ActivationOps;

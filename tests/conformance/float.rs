@@ -11,13 +11,13 @@ use crate::conform;
 use crate::line::*;
 use crate::material::*;
 
-/// Elementary functions of two implementations: a few units, more where the condition is bad.
+/// Elementary functions of two implementations: a few ulps, more for ill-conditioned arguments.
 const FUNCTION: Ulps = Ulps(16.0);
-/// A difference that is small against its terms.
+/// A difference that is small compared with its terms.
 const CANCELS: Ulps = Ulps(4096.0);
 /// Sums of a few thousand terms in another order.
 const SUM: Ulps = Ulps(2048.0);
-/// Sums in another order, by their terms: half a unit for each of up to 4550.
+/// Sums in another order, relative to their terms: half an ulp for each of up to 4550.
 const TERMS: Ulps = Ulps(2275.0);
 
 fn special() -> Vec<Case> {
@@ -121,7 +121,7 @@ conform! {
     float_cummin: along(&FLOATS, Values::Plain), EXACT, |c, x| B::float_cummin(x, c.dim);
 
     float_sort: along(&FLOATS, Values::Plain), EXACT, |c, x| B::float_sort(x, c.dim, c.dim % 2 == 1);
-    // Flex is not stable: where ties go is compared through the elements.
+    // Sorting in Flex is not stable: ties are compared through the elements.
     float_sort_with_indices: along(&FLOATS, Values::Whole), EXACT, |c, x| {
         let (sorted, at) = B::float_sort_with_indices(x.clone(), c.dim, c.dim % 2 == 1, IntDType::I64);
         (sorted, B::float_gather(c.dim, x, at)) };
@@ -176,7 +176,7 @@ conform! {
         align_corners: c.dim == 1 });
 }
 
-/// The shape and dtype of a tensor to be made.
+/// Shape and dtype of a tensor to be created.
 fn created() -> Vec<Case> {
     unary(&FLOATS, Values::Plain)
         .into_iter()
@@ -192,7 +192,7 @@ fn filled(values: Values) -> Vec<Case> {
     unary(&FLOATS, values).into_iter().filter(|c| !c.shape().contains(&0)).collect()
 }
 
-/// Products of thousands of factors leave the range: few elements only.
+/// Products of thousands of factors overflow: few elements only.
 fn small(values: Values) -> Vec<Case> {
     let few = |c: &Case| c.shape().iter().product::<usize>() <= 24;
     unary(&FLOATS, values).into_iter().filter(few).collect()
@@ -316,7 +316,7 @@ fn float_empty_has_its_shape_and_dtype() {
 
 #[test]
 fn slices_are_those_of_burn() {
-    // Once by hand, so that both backends being wrong alike would be seen.
+    // One case computed by hand, to detect an error common to both backends.
     let x = burn_t4a::BurnT4a::int_arange(0..6, &Default::default(), IntDType::I64);
     let read = |slice| {
         burn_t4a::BurnT4a::int_slice(x.clone(), &[slice]).read()[0].to_vec::<i64>().unwrap()

@@ -1,4 +1,4 @@
-//! Fourier transforms, which Burn 0.21 has among the operations of modules.
+//! Fourier transforms, which are `ModuleOps` in Burn 0.21.
 
 use burn_backend::DType;
 
@@ -22,7 +22,7 @@ fn floats(shapes: &[&[usize]]) -> Vec<Case> {
     out
 }
 
-/// Flex transforms 64 bits by way of 32; the engine's own tests compare them with the definition.
+/// Flex computes 64-bit transforms in 32 bits; the engine's own tests compare them with the definition.
 fn in_32_bits(case: &Case) -> bool {
     case.operands[0].data.dtype == DType::F64
 }

@@ -1,4 +1,4 @@
-//! `TensorData` of any dtype, shape and content: in, through an operation, and out.
+//! `TensorData` of any dtype, shape and content: converted to a tensor, used in an operation, and converted back.
 
 use burn_backend::{BoolDType, Bytes, DType, TensorData, TensorMetadata};
 use burn_t4a::T4aTensor;
@@ -23,7 +23,7 @@ const DTYPES: [DType; 15] = [
     DType::Bool(BoolDType::U32),
 ];
 
-/// Runs a case.
+/// Runs one case.
 fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let dtype = input.pick(&DTYPES);
@@ -54,7 +54,7 @@ fn run(bytes: &[u8]) {
     assert_eq!(fits, Some(len), "{shape:?} {dtype:?}");
     assert_eq!((tensor.dtype(), tensor.shape().to_vec()), (dtype, shape.clone()));
     if let DType::Bool(_) = dtype {
-        // Whatever the bytes were, a boolean is one of two values from here on.
+        // Nonzero bytes are read as `true`; a boolean then has one of two values.
         let truths: Vec<bool> =
             content.chunks(size).map(|word| word.iter().any(|&byte| byte != 0)).collect();
         let any = tensor.any().typed::<bool>().expect("a boolean");
@@ -65,7 +65,7 @@ fn run(bytes: &[u8]) {
         let falses = truths.iter().filter(|&&t| !t).count() as i64;
         assert_eq!(count.typed::<i64>().expect("cast").to_vec().expect("one"), [falses]);
     }
-    // In any order of axes the elements leave in row-major order.
+    // Elements are exported in row-major order for any order of axes.
     let turned = tensor.any().permute(&axes(shape.len()).into_iter().rev().collect::<Vec<_>>());
     let turned = turned.and_then(|x| x.to_contiguous()).expect("a permutation");
     let back = turned.permute(&axes(shape.len()).into_iter().rev().collect::<Vec<_>>());

@@ -1,7 +1,7 @@
-//! Saved modules with some bytes exchanged: an error or a module, nothing else.
+//! Saved modules with modified bytes: the outcome is an error or a module.
 //!
-//! In MessagePack: Burn's recorder of bare binary data believes any length that it reads and asks for
-//! that much memory before a backend sees anything.
+//! The format is MessagePack: Burn's raw binary recorder trusts any length that it reads and allocates that much memory
+//! before the backend is called.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ fn model() -> Linear<B> {
     LinearConfig::new(3, 2).init(&Default::default())
 }
 
-/// Runs a case.
+/// Runs one case.
 fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let half = input.once_in(2);
@@ -45,7 +45,7 @@ fn run(bytes: &[u8]) {
         record.truncate(input.byte() as usize);
     }
     let device = Default::default();
-    // Burn's methods cannot return the errors of a backend: these are panics with a text.
+    // Burn's methods cannot return the errors of a backend; these are panics with a message.
     let result = catch_unwind(AssertUnwindSafe(|| {
         let loaded = match half {
             true => NamedMpkBytesRecorder::<HalfPrecisionSettings>::default().load(record, &device),
@@ -56,7 +56,7 @@ fn run(bytes: &[u8]) {
         loaded.ok().map(|record| model().load_record(record))
     }));
     if let Ok(Some(model)) = result {
-        // What was loaded can be used: sizes that do not fit are panics again.
+        // A loaded module can be used; sizes that do not fit are panics with a message.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             let y = model.forward(Tensor::<B, 2>::ones([4, 3], &device));
             y.into_data().bytes.len()

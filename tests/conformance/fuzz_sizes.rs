@@ -1,5 +1,5 @@
-//! Random programs over matrices whose sizes have names, recorded at some sizes and called at others: the bits of the
-//! function that is not compiled, or of the first call where layouts decide about bits.
+//! Random programs over matrices with named sizes, recorded at some sizes and called at others: bitwise equal to the
+//! function that is not compiled, or to the first call where results depend on layouts.
 
 use burn::backend::Autodiff;
 use burn::tensor::activation::softmax;
@@ -14,22 +14,22 @@ type B = BurnT4a;
 type Matrix<A> = Tensor<A, 2>;
 
 const SIZES: [usize; 8] = [1, 2, 3, 4, 5, 8, 17, 33];
-/// Elements of a value; larger ones are not computed.
+/// Maximum number of elements of a value.
 const MOST: usize = 4096;
 
-/// The kind of a case. Sums, softmax and products by vectors add in the order of memory, which a program may change: it makes
-/// fused results row-major, and takes the operand for a sum of one element.
+/// Kind of a case. Sums, softmax and matrix-vector products add in memory order, which a program may change: it makes
+/// fused results row-major, and replaces a sum of one element by its operand.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
-    /// Without transposed values and sums of one element: the bits of the function.
+    /// Without transposed values and sums of one element: bitwise equal to the function.
     RowMajor,
-    /// With them: every call has the bits of the first one.
+    /// With them: every call is bitwise equal to the first one.
     Any,
-    /// Gradients too. Burn's tape adds cotangents of a value in another order on each tape.
+    /// With gradients, too. Burn's tape adds the cotangents of a value in an order that varies between tapes.
     Reverse,
 }
 
-/// One operation on two of the values, `None` where their sizes do not fit: choices depend on sizes too.
+/// One operation on two of the values; `None` if their sizes do not fit. Choices depend on sizes, too.
 fn operation<A: Backend>(input: &mut Input, mode: Mode, values: &[Matrix<A>]) -> Option<Matrix<A>> {
     let kind = input.below(28);
     let [a, b] = [(); 2].map(|()| values[input.below(values.len())].clone());
@@ -107,7 +107,7 @@ fn program<A: Backend>(bytes: &[u8], mode: Mode, [x, y]: [Matrix<A>; 2]) -> Vec<
     values.split_off(from)
 }
 
-/// The values of a program or, in reverse, the gradients of their sums too.
+/// Values of a program; in reverse mode, with the gradients of their sums.
 fn function<A: Backend>(bytes: &[u8], mode: Mode, inputs: [Matrix<A>; 2]) -> Vec<Matrix<A>> {
     if mode != Mode::Reverse {
         return program(bytes, mode, inputs);
@@ -127,13 +127,13 @@ fn noise(shape: [usize; 2], seed: usize, dtype: DType) -> Matrix<B> {
     Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, dtype))
 }
 
-/// Bits of floats, all NaN alike.
+/// Bit patterns of floats; all NaN are mapped to one.
 fn bits(x: &Matrix<B>) -> ([usize; 2], Vec<u64>) {
     let bits = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
     (x.dims(), x.to_data().iter::<f64>().map(bits).collect())
 }
 
-/// Runs a case.
+/// Runs one case.
 fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mode = input.pick(&[Mode::RowMajor, Mode::Any, Mode::Reverse]);
@@ -146,7 +146,7 @@ fn run(bytes: &[u8]) {
     let record = move |(x, y): (Matrix<Traced<B>>, Matrix<Traced<B>>)| function(&of, mode, [x, y]);
     let compiled = compile(record).fullgraph().fused(fused);
     let compiled = compiled.dynamic(0, 0, "rows").dynamic(0, 1, "columns");
-    // The second matrix has both sizes, or is a row or a column.
+    // The second matrix has both named sizes, or is a row or a column.
     let compiled = if form == 1 { compiled } else { compiled.dynamic(1, 0, "rows") };
     let compiled = if form == 2 { compiled } else { compiled.dynamic(1, 1, "columns") };
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! Every method of `IntTensorOps`: results are equal, wrapped ones included.
+//! Every method of `IntTensorOps`: results are equal, including wrapped ones.
 
 use burn_backend::ops::IntTensorOps;
 use burn_backend::tensor::IndexingUpdateOp;
@@ -9,7 +9,7 @@ use crate::conform;
 use crate::line::*;
 use crate::material::*;
 
-/// Whether a sum along the axis of the case may leave its type.
+/// True if a sum along the axis of the case may overflow its type.
 fn sum_wraps(case: &Case) -> bool {
     case.dtype().size() == 1 && case.shape()[case.dim] > 20
 }
@@ -108,7 +108,7 @@ conform! {
     int_cummin: lines(), EXACT, |c, x| B::int_cummin(x, c.dim);
 
     int_sort: lines(), EXACT, |c, x| B::int_sort(x, c.dim, c.dim % 2 == 1);
-    // Flex is not stable: where ties go is compared through the elements.
+    // Sorting in Flex is not stable: ties are compared through the elements.
     int_sort_with_indices: lines(), EXACT, |c, x| {
         let (sorted, at) = B::int_sort_with_indices(x.clone(), c.dim, c.dim % 2 == 1);
         (sorted, B::int_gather(c.dim, x, at)) };

@@ -1,4 +1,5 @@
-//! What the rows call on Burn 0.21 in the words of Burn 0.22, and the backends that are there for it alone.
+//! Differences between Burn 0.21 and Burn 0.22: adapters for the rows, which use the names of Burn 0.22, and backends
+//! that exist for Burn 0.21 only.
 
 use burn_backend::ops::{MaxPool1dWithIndices, MaxPool2dWithIndices};
 use burn_backend::quantization::{
@@ -13,8 +14,7 @@ use burn_t4a_transforms::vmap::{Vmap, VmapTensor};
 
 use crate::material::{Call, Read, Row};
 
-/// Backends around the engine with nothing to do: outside of a mapped function, without tangents, without a
-/// recording.
+/// Backends that wrap the engine without effect: outside of a mapped function, without tangents, without a recording.
 pub fn around<R: Row>() -> [(&'static str, Call); 3] {
     [
         ("vmap", R::run::<Vmap<BurnT4a>>),
@@ -45,7 +45,7 @@ impl<K: Kind<BurnT4a, Primitive: Read>> Read for TracedTensor<BurnT4a, K> {
     }
 }
 
-/// The parts of data.
+/// Accessors of tensor data.
 pub trait Fields {
     fn dtype(&self) -> DType;
     fn shape(&self) -> &Shape;
@@ -97,11 +97,11 @@ pub fn parameters<B: Backend>(scales: FloatTensor<B>) -> QuantizationParametersP
     QuantizationParametersPrimitive { scales }
 }
 
-/// Whether Flex computes on flipped and stepped views without elements.
+/// True if Flex computes on flipped and stepped views without elements.
 pub const FLEX_READS_EMPTY_VIEWS: bool = true;
 
-/// What is said of data whose bytes do not fill its shape.
+/// Parts of the error message for data whose bytes do not fill its shape.
 pub const SHORT_DATA: &[&str] = &["from_data", "[2, 3]", "24", "20"];
 
-/// The last block of quantized values may have fewer elements than the others.
+/// True if the last block of quantized values may be shorter than the others.
 pub const SHORT_BLOCKS: bool = true;

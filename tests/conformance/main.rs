@@ -1,11 +1,11 @@
 //! BurnT4a against Burn's own CPU backend.
 //!
-//! `material` builds the cases; `line` has what the rows, which are those of both lines of Burn, have to call
-//! differently on this one, and the backends around BurnT4a on which they run as well: `Vmap` outside of a
-//! mapped function, `Jvp` without tangents, `Traced` without a recording, equal to the bit; `float int bool
-//! activation module quantized` call every method of the backend traits on both backends; `nn` and `training`
-//! do the same for whole modules forward and backward; `record remote structured threads settings bad_input`
-//! check what surrounds them.
+//! `material` builds the cases; `line` contains the calls that differ between the two supported versions of Burn, and
+//! the backends that wrap BurnT4a, on which the rows run as well: `Vmap` outside of a mapped function, `Jvp` without
+//! tangents, `Traced` without a recording, all bitwise equal; `float int bool activation module quantized` call every
+//! method of the backend traits on both backends; `nn` and `training` do the same for whole modules, forward and
+//! backward; `record remote structured threads settings bad_input` test serialisation, remote execution, modules,
+//! threads, default dtypes and errors.
 
 mod activation;
 mod bad_input;

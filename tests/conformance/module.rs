@@ -1,4 +1,4 @@
-//! Every method of `ModuleOps`, on strided operands and odd options.
+//! Every method of `ModuleOps`, on strided operands and with unusual options.
 
 use burn_backend::DType;
 use burn_backend::ops::{
@@ -10,9 +10,9 @@ use crate::conform;
 use crate::line;
 use crate::material::*;
 
-/// Sums of products in another order, by the result.
+/// Sums of products in another order, relative to the result.
 const SUM: Ulps = Ulps(4096.0);
-/// The same by the terms, of which there are up to two hundred.
+/// The same relative to the terms, of which there are up to two hundred.
 const TERMS: Ulps = Ulps(64.0);
 
 /// Operands of the given shapes, the first in every layout, in every float dtype.
@@ -30,7 +30,7 @@ fn floats(shapes: &[&[usize]]) -> Vec<Case> {
     out
 }
 
-/// [`floats`] with an integer operand of values below `n` after the first operand.
+/// [`floats`] with an integer operand, of values below `n`, inserted after the first operand.
 fn indexed(first: &[usize], index: &[usize], n: usize, rest: &[&[usize]]) -> Vec<Case> {
     floats(&[first])
         .into_iter()
@@ -46,7 +46,7 @@ fn indexed(first: &[usize], index: &[usize], n: usize, rest: &[&[usize]]) -> Vec
         .collect()
 }
 
-/// The default backward passes run in the primitives of the backend: 32 and 64 bits.
+/// The default backward passes use primitives of the backend: 32 and 64 bits only.
 fn wide(shapes: &[&[usize]]) -> Vec<Case> {
     floats(shapes).into_iter().filter(|c| matches!(c.dtype(), DType::F32 | DType::F64)).collect()
 }

@@ -1,8 +1,8 @@
 //! Every module of burn-nn, forward and backward, under `Autodiff<BurnT4a>` and
 //! `Autodiff<Flex>` with the same weights.
 //!
-//! A row makes the module on Flex, carries its weights over through a record, feeds both the same
-//! inputs, and compares the outputs and the gradients of every parameter and input.
+//! A row creates the module on Flex, transfers its weights through a record, passes the same inputs to both, and
+//! compares the outputs and the gradients of every parameter and input.
 
 use burn::backend::Autodiff;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -21,7 +21,7 @@ use burn_backend::DType;
 
 use crate::material::{Operand, Ulps, Values, difference};
 
-/// Deep chains of sums in another order.
+/// Tolerance for deep chains of sums in another order.
 const DEEP: Ulps = Ulps(20_000.0);
 
 type Ours = Autodiff<burn_t4a::BurnT4a>;
@@ -70,8 +70,7 @@ fn whole<B: AutodiffBackend, const D: usize>(shape: [usize; D], n: usize) -> Ten
     Tensor::from_data(data, &Default::default())
 }
 
-/// Sums a tensor against fixed weights and goes backward: output, gradients of the module and of
-/// the inputs.
+/// Contracts a tensor with fixed weights and runs the reverse pass: output, gradients of the module and of the inputs.
 fn backward<B: AutodiffBackend, M: Module<B>, const D: usize>(
     module: &M,
     output: Tensor<B, D>,
@@ -96,7 +95,7 @@ fn grad_of<B: AutodiffBackend, const D: usize>(x: &Tensor<B, D>) -> TensorGrad<B
     Box::new(move |grads| x.grad(grads).map(|grad| grad.into_data()))
 }
 
-/// `name: module made by | device | …, inputs x: shape…, output by |module, x…| …;`
+/// `name: module created by | device | …, inputs x: shape…, output by |module, x…| …;`
 macro_rules! modules {
     ($($name:ident: |$device:ident| $init:expr, [$($x:ident: $shape:expr),* $(,)?], |$m:ident| $forward:expr;)*) => {$(
         #[test]
@@ -213,7 +212,7 @@ fn padding<B: AutodiffBackend>(batch: usize, seq: usize) -> Tensor<B, 2, Bool> {
     Tensor::from_data(TensorData::new(values, [batch, seq]), &Default::default())
 }
 
-/// One row per activation that has no parameters.
+/// One row per activation without parameters.
 macro_rules! activations {
     ($($name:ident: $config:expr;)*) => {
         modules! {$(
@@ -237,7 +236,7 @@ activations! {
     softsign: ActivationConfig::Softsign;
 }
 
-/// Kept elements are scaled, dropped ones are zero, and a seed repeats the choice.
+/// Kept elements are scaled, dropped ones are zero, and equal seeds give equal masks.
 #[test]
 fn dropout_scales_what_it_keeps() {
     use burn::tensor::backend::Backend;
@@ -251,6 +250,6 @@ fn dropout_scales_what_it_keeps() {
     assert!(once.iter::<f32>().all(|x| x == 0.0 || (x - 4.0 / 3.0).abs() < 1e-6));
     // Six standard deviations of a binomial count.
     assert!((kept as f64 - 7500.0).abs() < 6.0 * (10_000.0f64 * 0.25 * 0.75).sqrt(), "{kept}");
-    // Modules of other tests may draw between a seed and its numbers.
+    // Tests on other threads may draw between the seed and the draw.
     assert!((0..100).any(|_| run() == run()), "a seed does not repeat its numbers");
 }

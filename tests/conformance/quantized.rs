@@ -1,5 +1,5 @@
-//! `QTensorOps`: quantisation per tensor and per block, the operations on quantized values, and a
-//! sample of those that dequantise.
+//! `QTensorOps`: quantisation per tensor and per block, operations on quantized values, and a sample of the operations
+//! that dequantise.
 
 use burn_backend::ops::{FloatTensorOps, QTensorOps};
 use burn_backend::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue};
@@ -24,7 +24,7 @@ macro_rules! read_quantized {
 }
 read_quantized!(FlexQTensor of Flex, T4aQTensor of BurnT4a);
 
-/// Quantized data as the values it stands for.
+/// Dequantized values of quantized data.
 pub fn plain(data: TensorData) -> TensorData {
     let shape = data.shape().clone();
     let tensor = Flex::q_from_data(data, &Default::default());
@@ -41,7 +41,7 @@ fn scheme(block: bool) -> QuantScheme {
     if block { in_blocks(scheme, 4) } else { scheme }
 }
 
-/// Matrices that blocks of four divide; `dim` chooses the level.
+/// Matrices whose rows consist of blocks of four; `dim` selects the quantisation level.
 fn matrices() -> Vec<Case> {
     let mut out = Vec::new();
     for lay in LAYS {
@@ -95,7 +95,7 @@ conform! {
             B::q_recip(b.clone()), B::q_log1p(b.clone()), B::q_powi(b.clone(), whole), B::q_powi_scalar(b.clone(), 3.into()), B::q_powf_scalar(b, 1.5.into()),
             B::q_cos(a.clone()), B::q_sin(a.clone()), B::q_cosh(a.clone()), B::q_sinh(a.clone()), B::q_erf(a.clone()),
             B::q_clamp_min(a.clone(), (-1).into()), B::q_clamp_max(a.clone(), 1.into()), B::q_sub_scalar(a.clone(), 2.into()), B::q_div_scalar(a, 2.into())]) };
-    // The tangent of what lies near its poles is not compared.
+    // tan is tested away from its poles.
     q_tan: matrices(), Ulps(256.0), |_c, x, _y| B::q_tan(B::quantize_dynamic(B::float_tanh(x), &scheme(false)));
     q_products: matrices(), Ulps(2048.0), |c, _x, y| {
         let q = B::quantize_dynamic(y, &scheme(false));
@@ -118,7 +118,7 @@ conform! {
         B::q_matmul(TensorPrimitive::QFloat(a), TensorPrimitive::QFloat(B::q_swap_dims(b, 0, 1))) };
 }
 
-/// Quantized values tie often, so positions are checked through the values they point at.
+/// Quantized values often tie, so positions are compared through the values at them.
 #[test]
 fn positions_point_at_the_values() {
     let x = float::<BurnT4a>(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
@@ -156,13 +156,13 @@ fn quantized_data_round_trips() {
         let values = BurnT4a::dequantize(again.clone(), FloatDType::F32).read().remove(0);
         let exact = x.read().remove(0);
         let error = values.iter::<f32>().zip(exact.iter::<f32>()).map(|(a, b)| (a - b).abs());
-        // Half a step of 3/127.
+        // Half a quantisation step of 3/127.
         assert!(error.fold(0.0, f32::max) <= 0.5 * 3.0 / 127.0 + 1e-6);
         assert_eq!(burn_backend::read_sync(BurnT4a::q_into_data(again)).unwrap(), data);
     }
 }
 
-/// A block has a scale of its own, so its integers say nothing about those of another.
+/// A block has its own scale, so integers of different blocks cannot be compared.
 #[test]
 fn the_largest_of_blocks_is_found_by_value() {
     let x = [1.0f32, 0.5, -1.0, 0.25, 90.0, 100.0, -50.0, 0.0];
@@ -200,14 +200,14 @@ fn what_does_not_fit_is_an_error() {
     assert_eq!(BurnT4a::dequantize(none, FloatDType::F32).read()[0].shape().to_vec(), [0, 4]);
 }
 
-/// Half the distance of neighbours in a format of floats of so many mantissa bits, whose exponents end below.
+/// Half an ulp of a floating-point format with the given mantissa bits and least exponent.
 fn half_a_unit(x: f64, mantissa: i32, least: i32) -> f64 {
     let binade = if x == 0.0 { least } else { (x.abs().log2().floor() as i32).max(least) };
     0.5 * 2f64.powi(binade - mantissa)
 }
 
-/// Flex 0.21 and 0.22.1 hold codes of floats as integers of eight bits, which end at 127, so the oracle is the
-/// spacing of the formats.
+/// Flex 0.21 and 0.22.1 store float codes as 8-bit integers, limited to 127, so the oracle is the spacing of the
+/// formats.
 #[test]
 fn floats_of_eight_and_four_bits() {
     let formats = [
@@ -231,12 +231,12 @@ fn floats_of_eight_and_four_bits() {
                     let exact = f64::from(x) / scale;
                     let bound = scale * half_a_unit(exact, mantissa, least) + 1e-6 * peak;
                     assert!((f64::from(x) - y).abs() <= bound, "{value:?} {x} {y}");
-                    // The value is one of the format: a whole number of units.
+                    // The value is representable in the format: an integral number of ulps.
                     let units = y / scale / (2.0 * half_a_unit(y / scale, mantissa, least));
                     assert!((units - units.round()).abs() < 1e-4, "{value:?} {y}");
                 }
             }
-            // Movement under one scale keeps the codes; data round-trips.
+            // Data movement under one scale keeps the codes; data round-trips.
             let at = BurnT4a::q_argmax(q.clone(), 1, IntDType::I64).read().remove(0);
             for (row, at) in y.chunks(8).zip(at.iter::<i64>()) {
                 assert!(row.iter().all(|&v| v <= row[at as usize]));
@@ -283,11 +283,11 @@ fn the_last_block_is_shorter() {
         let again = BurnT4a::q_from_data(data(q.clone()), &Default::default());
         let z: Vec<f32> = BurnT4a::dequantize(again, FloatDType::F32).read()[0].iter().collect();
         assert_eq!(z, y);
-        // Row 1 begins within a block.
+        // Row 1 starts within a block.
         let row = BurnT4a::q_slice(q, &[Slice::new(1, Some(2), 1)]);
         assert_eq!(row.shape().to_vec(), [1, 5]);
     }
-    // Four bits each, the first value lowest, in whole words; a block of four, a block of one.
+    // Four bits per value, the first value in the lowest bits, in whole words; a block of four and a block of one.
     let word = [1i8, -2, 3, -4, 5].iter().rev().fold(0u32, |word, &v| word << 4 | v as u32 & 15);
     let mut bytes = word.to_ne_bytes().to_vec();
     bytes.extend([0.5f32, 2.0].iter().flat_map(|scale| scale.to_ne_bytes()));

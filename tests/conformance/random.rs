@@ -1,5 +1,5 @@
-//! Random tensors: the distribution asked for, in the dtype asked for, the same for the same seed.
-//! The generator is not Flex's, so the oracle is the distribution.
+//! Random tensors: the requested distribution and dtype, and equal results for equal seeds. The generator differs from
+//! that of Flex, so the oracle is the distribution.
 
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
 use burn_backend::{
@@ -15,7 +15,7 @@ type B = BurnT4a;
 
 const N: usize = 1 << 16;
 
-// The seed is one for the process: one test draws at a time.
+// The seed is global to the process, so tests draw one at a time.
 static DRAWING: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn float(distribution: Distribution, dtype: FloatDType, seed: u64) -> TensorData {
@@ -34,7 +34,7 @@ fn moments(data: &TensorData) -> (f64, f64) {
 #[test]
 fn floats_have_the_moments_of_their_distribution() {
     let _one = DRAWING.lock();
-    // Mean and deviation of each, and a bound on the elements.
+    // Mean, standard deviation, and bounds of the elements.
     let rows = [
         (Distribution::Default, 0.5, (1.0f64 / 12.0).sqrt(), 0.0..=1.0),
         (Distribution::Uniform(-2.0, 4.0), 1.0, 3.0f64.sqrt(), -2.0..=4.0),
@@ -47,7 +47,7 @@ fn floats_have_the_moments_of_their_distribution() {
             assert_eq!(data.dtype(), dtype);
             assert!(data.iter::<f64>().all(|x| bound.contains(&x)), "{distribution:?} {dtype:?}");
             let (m, d) = moments(&data);
-            // Six standard errors, and the rounding of the dtype.
+            // Six standard errors plus the rounding of the dtype.
             let slack = 6.0 * deviation / (N as f64).sqrt() + dtype.finfo().unwrap().epsilon;
             assert!((m - mean).abs() < slack, "{distribution:?} {dtype:?}: mean {m}");
             assert!((d - deviation).abs() < 2.0 * slack, "{distribution:?} {dtype:?}: {d}");
@@ -67,7 +67,7 @@ fn a_seed_repeats_and_draws_differ() {
         FloatDType::F32,
     );
     assert_ne!(first, next.read().remove(0), "the second draw repeats the first");
-    // Modules of other tests may draw between a seed and its numbers.
+    // Tests on other threads may draw between the seed and the draw.
     assert!((0..100).any(|_| normal(9) == normal(9)), "a seed does not repeat its numbers");
     assert_ne!(first, normal(10));
 }

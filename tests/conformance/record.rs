@@ -1,4 +1,4 @@
-//! Models saved and loaded: the weights come back bit by bit, a damaged file is an error.
+//! Models saved and loaded: the weights are bitwise equal, and a damaged file is an error.
 
 use burn::module::Module;
 use burn::record::{
@@ -29,7 +29,7 @@ fn every_format_restores_the_weights() {
     let b = Mlp::<BurnT4a>::new(&device).load_file(scratch("b"), &bin, &device).unwrap();
     assert_eq!(a.weights(), weights);
     assert_eq!(b.weights(), weights);
-    // And what BurnT4a wrote, Flex reads.
+    // Flex reads files written by BurnT4a.
     let flex = Mlp::<Flex>::new(&Default::default());
     let flex = flex.load_file(scratch("a"), &mpk, &Default::default()).unwrap();
     assert_eq!(flex.weights(), weights);

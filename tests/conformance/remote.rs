@@ -1,4 +1,4 @@
-//! burn-remote: a client trains a step on a server that hosts BurnT4a on the loopback interface.
+//! burn-remote: a client runs training steps on a server that hosts BurnT4a on the loopback interface.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use burn_t4a::BurnT4a;
 use crate::material::{Ulps, difference};
 use crate::training::{Mlp, batch, load, start};
 
-/// Two steps of gradient descent; the weights and the loss after them.
+/// Two steps of gradient descent; returns the final weights and the losses.
 fn train<B: AutodiffBackend>(start: &[u8], device: &B::Device) -> Vec<TensorData> {
     let mut model: Mlp<B> = load::<B>(start).fork_to(device);
     let mut optimizer = SgdConfig::new().init();
@@ -44,7 +44,7 @@ impl<B: AutodiffBackend> ForkTo<B> for Mlp<B> {
 
 #[test]
 fn a_client_trains_on_a_server_that_hosts_the_backend() {
-    // A free port: taken, released, and then the server's.
+    // A free port: bound, released, and then used by the server.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     std::thread::spawn(move || {
         burn_remote::server::start_websocket::<BurnT4a>(Default::default(), port);
@@ -63,7 +63,7 @@ fn a_client_trains_on_a_server_that_hosts_the_backend() {
     let here = train::<Autodiff<BurnT4a>>(&start, &Default::default());
     let there = train::<Autodiff<RemoteBackend>>(&start, &device);
     assert_eq!(difference(&there, &here, Ulps(16.0)), None);
-    // Index and bool operations travel as well.
+    // Index and bool operations are executed remotely as well.
     let x = Tensor::<RemoteBackend, 2>::from_data([[3.0f32, 1.0], [2.0, 5.0]], &device);
     assert_eq!(x.clone().argmax(1).into_data().iter::<i64>().collect::<Vec<_>>(), [0, 1]);
     let greater = x.greater_elem(2.5).into_data().convert_dtype(DType::Bool(BoolStore::Native));

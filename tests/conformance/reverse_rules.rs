@@ -1,6 +1,6 @@
-//! Reverse rules of Burn 0.21 that are wrong on every backend, and calls whose derivatives are right.
+//! Reverse rules of Burn 0.21 that are wrong on every backend, and equivalent calls with correct derivatives.
 //!
-//! The README lists them. A row that fails because Burn has become right leaves the list.
+//! The README lists them. If a row fails because Burn is fixed, remove it from the list.
 
 use burn::backend::Autodiff;
 use burn::tensor::activation::{celu, hard_sigmoid, softplus};
@@ -21,7 +21,7 @@ fn read<B: Backend>(x: Tensor<B, 1>) -> Vec<f64> {
     x.into_data().to_vec().unwrap()
 }
 
-/// The gradient of `Σ f(x)` by Burn's reverse pass.
+/// Gradient of `Σ f(x)` by Burn's reverse pass.
 fn reverse<B: Backend>(
     f: impl FnOnce(Tensor<Autodiff<B>, 1>) -> Tensor<Autodiff<B>, 1>,
     x: &[f64],
@@ -30,7 +30,7 @@ fn reverse<B: Backend>(
     read(x.grad(&f(x.clone()).sum().backward()).unwrap())
 }
 
-/// The same, one direction after the other.
+/// The same gradient in forward mode, one direction at a time.
 fn forward(f: impl Fn(Tensor<Jvp<BurnT4a>, 1>) -> Tensor<Jvp<BurnT4a>, 1>, x: &[f64]) -> Vec<f64> {
     let along = |i: usize| {
         let unit: Vec<f64> = (0..x.len()).map(|j| f64::from(i == j)).collect();
@@ -45,7 +45,7 @@ fn right(found: &[f64], wanted: &[f64]) -> bool {
     found.len() == wanted.len() && found.iter().zip(wanted).all(near)
 }
 
-/// A function whose reverse pass is wrong, its gradient, and the same function by other calls.
+/// A function whose reverse pass is wrong, its correct gradient, and an equivalent expression.
 macro_rules! wrong {
     ($($(#[$doc:meta])* $name:ident: $at:expr, $gradient:expr,
         |$x:ident| $f:expr, instead |$y:ident| $g:expr;)*) => {$(

@@ -1,4 +1,4 @@
-//! Which way a result was computed, and what a strict policy does to a fallback.
+//! Execution path of a result, and the effect of a strict policy on a fallback.
 
 use burn_backend::ops::{ActivationOps, ConvOptions, FloatTensorOps, ModuleOps, QTensorOps};
 use burn_backend::tensor::QuantizedTensor;
@@ -14,7 +14,7 @@ fn make(shape: &[usize]) -> burn_t4a::T4aTensor {
 
 #[test]
 fn nothing_of_burn_falls_back() {
-    // The policy is global: this test runs alone, in a process of its own.
+    // The policy is global, so this test runs alone in a child process.
     const CHILD: &str = "BURN_T4A_ROUTE_CHILD";
     if std::env::var_os(CHILD).is_none() {
         let child = std::process::Command::new(std::env::current_exe().unwrap())

@@ -1,4 +1,4 @@
-//! Default dtypes. They are locked at first use in a process, so the test runs itself in a new one.
+//! Default dtypes. They are fixed at first use in a process, so the test re-executes itself in a new process.
 
 use burn::tensor::backend::Backend;
 use burn::tensor::{Bool, Distribution, Int, Tensor, set_default_dtypes};

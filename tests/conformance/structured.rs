@@ -1,5 +1,5 @@
-//! Structured tensors as fields of modules: counted, optimised, clipped, recorded and printed as any other
-//! parameter, on BurnT4a and on Flex.
+//! Structured tensors as fields of modules: counted, optimised, clipped, recorded and printed like any other parameter,
+//! on BurnT4a and on Flex.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use burn_t4a::BurnT4a;
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::structured::*;
 
-/// A map that keeps a charge, and a layer behind it.
+/// A charge-conserving map, followed by a layer.
 #[derive(Module, Debug)]
 struct Model<B: Backend> {
     map: Weights<B, Spec<U1>>,
@@ -110,7 +110,7 @@ fn records_restore_the_numbers() {
     let device = Default::default();
     let recorder = BinBytesRecorder::<FullPrecisionSettings>::new();
     let model = Model::<BurnT4a>::new(&device);
-    // Burn draws the numbers of a layer at first use, and of a copy again.
+    // Burn initialises the parameters of a layer at first use, separately for each copy.
     model.forward(Tensor::zeros([1, 6], &device));
     let bytes = recorder.record(model.clone().into_record(), ()).unwrap();
     let blank = |spec: &Spec<U1>| {
@@ -123,11 +123,11 @@ fn records_restore_the_numbers() {
     assert_eq!(both[0], both[1]);
     let x = Tensor::random([3, 6], Distribution::Default, &device);
     assert_eq!(numbers(model.forward(x.clone())), numbers(loaded.forward(x)));
-    // Flex reads what BurnT4a wrote.
+    // Flex reads records written by BurnT4a.
     let flex = Model::<Flex>::new(&Default::default());
     let flex = flex.load_record(recorder.load(bytes.clone(), &Default::default()).unwrap());
     assert_eq!(numbers(flex.map.tensor().unwrap().flat()), both[0]);
-    // A record of another structure is an error where it is used.
+    // A record with another structure is an error when it is used.
     let other = Spec::new(spec().legs().to_vec(), U1(1), 1).unwrap();
     let wrong = blank(&other).load_record(read(bytes.clone()).unwrap());
     let error = wrong.map.tensor().err();
@@ -175,7 +175,7 @@ fn all_kinds_are_parameters() {
     assert!(complex.tensor().unwrap().im().is_some());
 }
 
-/// Each matrix is scaled by its own size.
+/// Each matrix is initialised with a scale given by its own size.
 #[test]
 fn initial_numbers_have_the_scale_of_their_matrix() {
     let leg = Leg::new([(U1(0), 100), (U1(1), 4)], Direction::Out).unwrap();

@@ -1,4 +1,4 @@
-//! What users see of data: no copy in or out, stores, views that stay views.
+//! Memory behaviour visible to users: import and export without copies, boolean stores, views that remain views.
 
 use burn::tensor::{Int, Tensor, TensorData, TensorPrimitive, s};
 use burn_backend::DType;

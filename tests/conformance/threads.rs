@@ -1,4 +1,4 @@
-//! Several threads at once.
+//! Use from several threads at once.
 
 use burn::backend::Autodiff;
 use burn::nn::loss::{MseLoss, Reduction};
@@ -69,7 +69,7 @@ fn a_tensor_shared_by_threads_is_not_written() {
     assert!(x.into_data().iter::<f32>().all(|v| v == 1.0));
 }
 
-/// Rayon pools of users: their workers must not run one another's tasks while the engine waits.
+/// User-defined Rayon pools: their workers must not execute tasks of each other while the engine waits.
 mod foreign_pools {
     use super::*;
     use burn::tensor::Distribution;
@@ -81,7 +81,7 @@ mod foreign_pools {
 
     #[test]
     fn backward_passes_in_a_par_iter_end() {
-        // Burn holds a lock while it runs a graph.
+        // Burn holds a lock while it executes a graph.
         let device = Default::default();
         let graphs: Vec<_> = (0..8)
             .map(|_| {
@@ -118,7 +118,7 @@ mod foreign_pools {
                 inside.fetch_sub(1, Ordering::SeqCst);
             });
         });
-        // As many at a time as the pool has workers: each holds memory for its own.
+        // At most as many at a time as the pool has workers: each allocates its own scratch memory.
         assert!(most.into_inner() <= 2);
     }
 

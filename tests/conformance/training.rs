@@ -46,7 +46,7 @@ impl<B: Backend> Mlp<B> {
     }
 }
 
-/// The weights that every run starts from.
+/// Initial weights of every run.
 pub fn start() -> Vec<u8> {
     Flex::seed(&Default::default(), 11);
     let model = Mlp::<Flex>::new(&Default::default());
@@ -70,7 +70,7 @@ pub fn batch<B: Backend>(salt: usize) -> (Tensor<B, 2>, Tensor<B, 2>) {
     )
 }
 
-/// Ten steps from the same start; the weights at the end.
+/// Ten steps from the same initial weights; returns the final weights.
 fn train<B: AutodiffBackend, O: Optimizer<Mlp<B>, B>>(
     start: &[u8],
     mut optimizer: O,

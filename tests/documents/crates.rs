@@ -1,9 +1,10 @@
-//! What each crate is published with: licences, and a README that begins as its landing page does.
+//! Published contents of each crate: licences, and a README that starts with the first paragraph of the crate
+//! documentation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of the crates that are published.
+/// Folders of the published crates.
 fn published() -> Vec<PathBuf> {
     let mut files = Vec::new();
     super::files(super::root(), &mut files);
@@ -19,7 +20,7 @@ fn published() -> Vec<PathBuf> {
     folders
 }
 
-/// The first paragraph of a landing page, without links to items.
+/// First paragraph of a crate documentation, without links to items.
 fn paragraph(page: &str) -> String {
     let lines = page.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
     let text = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
@@ -64,7 +65,7 @@ fn crates_have_licences_and_a_readme() {
             let missing = "a link to that of the project is missing";
             assert_eq!(own.ok(), whole.ok(), "{}: {missing}", folder.join(licence).display());
         }
-        // The one in the folder is found without a line in the manifest.
+        // Cargo finds the README of the folder without an entry in the manifest.
         let manifest = fs::read_to_string(at.join("Cargo.toml")).expect("a manifest");
         let names = manifest.lines().any(|line| line.starts_with("readme"));
         assert!(!names, "{}/Cargo.toml names another readme", folder.display());

@@ -1,11 +1,11 @@
-//! The texts of all errors, side by side in `errors.txt`: whoever changes one sees what it becomes and what the
-//! others say.
+//! Messages of all errors, listed in `errors.txt`, so that the effect of a change is visible next to the other
+//! messages.
 
 use std::path::PathBuf;
 
 const FILE: &str = "tests/documents/errors.txt";
 
-/// The text of an `#[error(…)]`: its string, with continued lines joined.
+/// Message of an `#[error(…)]` attribute: its string, with continued lines joined.
 fn message(attribute: &str) -> String {
     match (attribute.find('"'), attribute.rfind('"')) {
         (Some(start), Some(end)) if start < end => {
@@ -17,7 +17,7 @@ fn message(attribute: &str) -> String {
     }
 }
 
-/// Variants of the errors of a source and their texts, as `Kind::Variant`.
+/// Error variants of a source file and their messages, as `Kind::Variant`.
 fn texts(source: &str) -> Vec<(String, String)> {
     let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric()).collect::<String>();
     let (mut found, mut kind, mut attribute) = (Vec::new(), None, String::new());

@@ -1,5 +1,5 @@
-//! Licences of everything that is built, of both workspaces: permissive ones, or those of a file at a time
-//! (MPL) that leave a program alone.
+//! Licences of all dependencies of both workspaces: permissive, or file-level copyleft (MPL), which does not extend to
+//! the program.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ const ACCEPTED: [&str; 16] = [
     "NCSA",
 ];
 
-/// Whether a licence expression leaves an accepted choice.
+/// True if a licence expression allows an accepted choice.
 fn accepted(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     let all = expression.split(" AND ").map(|part| part.trim_matches(['(', ')', ' ']));
@@ -47,7 +47,7 @@ fn of_every_crate() {
         for rest in all {
             match rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
                 Some((expression, _)) => assert!(accepted(expression), "{manifest}: {expression}"),
-                // `cfg_block`, whose file is the Apache licence.
+                // `cfg_block`: its licence file is the Apache licence.
                 None => assert!(rest.contains("\"license_file\":\"LICENSE\""), "{manifest}"),
             }
         }

@@ -1,5 +1,5 @@
-//! What README.md, ARCHITECTURE.md and CONTRIBUTING.md name has to exist; what is built may be used; what users
-//! read of errors and crates is listed.
+//! Consistency of documents: names in README.md, ARCHITECTURE.md and CONTRIBUTING.md exist, licences of dependencies
+//! are accepted, and the lists of error messages and crate READMEs are up to date.
 
 mod crates;
 mod errors;
@@ -15,10 +15,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Generated files are replaced by what they should be if this is set.
+/// If this variable is set, generated files are updated instead of checked.
 const UPDATE: &str = "T4A_UPDATE_DOCUMENTS";
 
-/// A file of the project says this, or is made to.
+/// Checks that a file of the project has this content, or updates it.
 #[track_caller]
 fn is_up_to_date(file: impl AsRef<Path>, text: &str) {
     let (file, path) = (file.as_ref(), root().join(&file));
@@ -52,8 +52,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands between backquotes outside of blocks of code, with its line. The names of other
-/// libraries, the first column of a table that ends with "here", are left out.
+/// Text in backquotes outside of code blocks, with its line number. Names of other libraries (the first column of
+/// tables whose header ends with "here") are excluded.
 fn quoted(text: &str) -> Vec<(usize, String)> {
     let (mut names, mut block, mut foreign) = (Vec::new(), false, false);
     for (number, line) in text.lines().enumerate() {
@@ -74,7 +74,7 @@ fn quoted(text: &str) -> Vec<(usize, String)> {
     names
 }
 
-/// A path, as its parts: `a/{b, c}` is two.
+/// Expands a path: `a/{b, c}` gives two paths.
 fn paths(name: &str) -> Vec<String> {
     let is_path = |x: &str| x.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
     match (name.split_once('{'), name.ends_with('}')) {
@@ -90,7 +90,7 @@ fn paths(name: &str) -> Vec<String> {
     }
 }
 
-/// Identifiers with an underscore or several words: what is unlikely to be prose.
+/// Identifiers with an underscore or several words, which are unlikely to be prose.
 fn items(name: &str) -> Vec<&str> {
     let code = !name.contains(' ') && !name.contains('/') && !name.starts_with('-');
     let parts = name.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -114,7 +114,7 @@ fn what_documents_name_exists() {
         let split = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         words.extend(split.map(str::to_owned));
     }
-    // Modules are named by the end of their path, with or without its `src` and its extension.
+    // Modules are identified by the end of their path, with or without `src` and the extension.
     let known: Vec<String> = all
         .iter()
         .flat_map(|file| file.ancestors())

@@ -1,7 +1,7 @@
-//! The methods that a backend has, line by line of Burn: the lists beside this file are what both
-//! faces were written against. A new version of Burn fails here first, with what changed.
+//! Lists of the methods of Burn's backend traits, stored next to this file, from which both faces were implemented.
+//! With a new version of Burn this test fails first and prints the changes.
 //!
-//! `T4A_WRITE_METHODS=1 cargo test --test methods` writes the lists anew; their difference is the work.
+//! `T4A_WRITE_METHODS=1 cargo test --test methods` regenerates the lists; their difference is the required work.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use quote::ToTokens;
 use syn::{Item, TraitItem};
 
-/// What `Backend` consists of.
+/// Supertraits of `Backend`.
 const TRAITS: &[&str] = &[
     "ActivationOps",
     "Backend",
@@ -60,7 +60,7 @@ fn check(version: &str) {
     );
 }
 
-/// Where cargo has the source of `burn-backend`.
+/// Location of the source of `burn-backend` in cargo's registry.
 fn sources(version: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -75,7 +75,7 @@ fn sources(version: &str) -> PathBuf {
     Path::new(&metadata[start..at + end.len()]).parent().expect("a folder").into()
 }
 
-/// One line per method: the trait, whether there is a default, the signature.
+/// One line per method: trait, presence of a default implementation, signature.
 fn collect(folder: &Path, lines: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).expect("Burn's source") {
         let path = entry.expect("an entry").path();
@@ -101,7 +101,7 @@ fn collect(folder: &Path, lines: &mut Vec<String>) {
     }
 }
 
-/// Tokens come with a space between any two.
+/// Removes the spaces that token streams print between tokens.
 fn tidy(tokens: &str) -> String {
     let mut text = tokens.to_string();
     for (from, to) in [
