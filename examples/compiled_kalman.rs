@@ -1,12 +1,12 @@
-//! A Kalman filter written as one step in Burn's operations, and run as a program: the body of a scan in a
-//! compiled function is recorded once, and its steps touch nothing but one arena.
+//! A Kalman filter written as one step in Burn operations, and executed as a program: the body of a scan in a compiled
+//! function is recorded once, and its steps access a single memory arena.
 //!
 //! ```text
 //! cargo run --release --example compiled_kalman
 //! ```
 //!
-//! The state is a position and a velocity, of which the position is measured. The same body runs step by step
-//! beside it, and the filter in one kernel (`ext::scan::fused`) is the judge of both.
+//! The state is a position and a velocity; the position is measured. The result is compared with the same body executed
+//! step by step, and both with the filter in one kernel (`ext::scan::fused`).
 
 use std::time::Instant;
 
@@ -23,12 +23,12 @@ type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 const STEPS: usize = 10_000;
 
-/// Transition, its noise, observation, its noise.
+/// Transition matrix and its noise, observation matrix and its noise.
 type Model<A> = (Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>);
 /// Mean and covariance.
 type State<A> = (Tensor<A, 2>, Tensor<A, 2>);
 
-/// Predicts, then corrects by a measurement: `K = P Hᵀ / S`, `x + K (z − H x)`, `P − K H P`.
+/// Prediction, then correction by a measurement: `K = P Hᵀ / S`, `x + K (z − H x)`, `P − K H P`.
 fn step<A: Backend>(
     (f, q, h, r): Model<A>,
     (x, p): State<A>,
@@ -64,7 +64,7 @@ fn model<A: Backend>() -> (Model<A>, State<A>) {
     ((f, q, h, r), state)
 }
 
-/// A slow wave, seen through noise.
+/// A slow oscillation with measurement noise.
 fn measurements(seed: u64) -> Vec<f64> {
     let mut state = seed;
     let mut noise = || {

@@ -1,13 +1,13 @@
-//! A training step as one program: forward, backward and update are recorded once for each size of the batch, which
-//! grows while the loss falls.
+//! A training step as one program: forward pass, backward pass and update are recorded once per batch size, which grows
+//! while the loss decreases.
 //!
 //! ```text
 //! cargo run --release --example compiled_training
 //! ```
 //!
-//! The net learns which of two spirals a point is on. A larger batch as training goes on does what a smaller
-//! learning rate does (Smith, Kindermans, Ying and Le 2018). The size of the batch has a name, which
-//! inputs and labels share; each step runs eagerly beside it, from the same weights to the same weights.
+//! The network classifies the points of two spirals. Increasing the batch size has the same effect as decreasing the
+//! learning rate (Smith, Kindermans, Ying and Le 2018). The batch size is a named axis, shared by inputs and labels;
+//! each step is compared with an eager one from the same weights.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn scores<A: Backend>(weights: &Weights<A>, x: Tensor<A, 2>) -> Tensor<A, 2> {
     layer(layer(layer(x, first).tanh(), second).tanh(), last)
 }
 
-/// Gradient descent with momentum: weights, velocities, the loss.
+/// Gradient descent with momentum: weights, velocities, loss.
 fn step<A: Backend>(
     (weights, velocity): (Weights<A>, Weights<A>),
     x: Tensor<A, 2>,
@@ -65,7 +65,7 @@ fn step<A: Backend>(
     (weights, velocity, loss.inner())
 }
 
-/// Numbers in [0, 1) that look random.
+/// Pseudo-random numbers in [0, 1).
 fn numbers(seed: u64) -> impl FnMut() -> f32 {
     let mut state = seed;
     move || {
@@ -75,7 +75,7 @@ fn numbers(seed: u64) -> impl FnMut() -> f32 {
     }
 }
 
-/// Points of two spirals, and which one each is on.
+/// Points of two spirals and their labels.
 fn spirals() -> (Tensor<B, 2>, Tensor<B, 2, Int>) {
     let mut next = numbers(3);
     let (mut x, mut labels) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ fn main() -> Result<()> {
     println!("right: {:.1} %, largest difference from an eager step: {worst:.1e}", 100.0 * right);
     println!("{:?}", compiled.counters());
 
-    // A recording for each of six sizes, and the same training.
+    // One recording for each of six sizes, and the same training trajectory.
     assert_eq!((compiled.counters().traces, compiled.counters().fallbacks), (6, 0));
     assert_eq!(compiled.counters().hits, 6 * 200 - 6);
     assert!(worst < 1e-4, "{worst}");

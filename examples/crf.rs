@@ -1,12 +1,12 @@
-//! A conditional random field on a net: what a word is depends on its neighbours.
+//! A conditional random field on top of a network: the tag of a word depends on the neighbouring tags.
 //!
 //! ```text
 //! cargo run --release --example crf
 //! ```
 //!
-//! Sentences are drawn from a hidden Markov model whose words leave their tags open: "light" is an adjective, a
-//! noun or a verb. A net scores every word by itself; [`Crf`] learns which tags follow each other and trains
-//! both by the likelihood of whole sentences. It is asserted to be right far more often than the best that can
+//! Sentences are drawn from a hidden Markov model with ambiguous words: "light" is an adjective, a noun or a verb. A
+//! network scores every word separately; [`Crf`] learns transition scores, and both are trained by the likelihood of
+//! whole sentences. The accuracy is asserted to be far above that of the best classifier of single words.
 //! be said of single words.
 
 use burn::backend::Autodiff;
@@ -22,7 +22,7 @@ use burn_t4a::{BurnT4a, T4aDevice};
 
 const TAGS: [&str; 4] = ["article", "adjective", "noun", "verb"];
 const WORDS: [&str; 6] = ["the", "light", "green", "fish", "walk", "run"];
-/// Of the tag that follows, and of the word that shows it.
+/// Transition probabilities of tags, and emission probabilities of words.
 const NEXT: [[f64; 4]; 4] =
     [[0.0, 0.4, 0.6, 0.0], [0.0, 0.2, 0.8, 0.0], [0.2, 0.0, 0.0, 0.8], [0.9, 0.0, 0.1, 0.0]];
 const SHOWS: [[f64; 6]; 4] = [
@@ -71,7 +71,7 @@ impl Random {
 
 #[derive(Module, Debug)]
 struct Tagger<B: Backend> {
-    /// Scores of the tags of each word: any net could be here.
+    /// Scores of the tags of each word; any network is possible here.
     net: Embedding<B>,
     crf: Crf<B>,
 }
@@ -93,7 +93,7 @@ impl<B: Operations> Tagger<B> {
     }
 }
 
-/// How many of the tags are right.
+/// Fraction of correct tags.
 fn accuracy(sentences: &[Sentence], guess: impl Fn(usize, usize) -> usize) -> f64 {
     let (mut right, mut all) = (0, 0);
     for (b, sentence) in sentences.iter().enumerate() {
@@ -126,7 +126,7 @@ fn main() -> Result<()> {
     let chain = model.valid().chain(&test)?;
     let best: Vec<i64> = chain.viterbi()?.0.into_data().iter::<i64>().collect();
     let of_sentences = accuracy(&test, |b, t| best[b * LONGEST + t] as usize);
-    // The tag that a word has most often, from what was seen in training.
+    // The most frequent tag of each word in the training data.
     let mut seen = [[0; 4]; 6];
     let words = train.iter().flat_map(|s| s.words.iter().zip(&s.tags));
     words.for_each(|(&word, &tag)| seen[word][tag] += 1);

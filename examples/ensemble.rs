@@ -1,5 +1,5 @@
-//! Five nets trained at once: the parameters of all are one batch, so a step of the ensemble is a step of one
-//! net whose products are batched. Where the members disagree, the ensemble doubts.
+//! Five networks trained at once: their parameters are one batch, so a step of the ensemble is a step of one network
+//! with batched products. The disagreement of the members estimates the uncertainty.
 //!
 //! ```text
 //! cargo run --release --example ensemble
@@ -49,7 +49,7 @@ fn grid(from: f32, to: f32, n: usize) -> Tensor<B, 2> {
     Tensor::<B, 1>::from_floats(&x[..], &T4aDevice).unsqueeze_dim(1)
 }
 
-/// What all members see, on the tape.
+/// A tensor shared by all members, as a constant on the tape.
 fn shared(x: Tensor<B, 2>) -> Tensor<A, 2> {
     let x = VmapTensor::shared(x.into_primitive().tensor());
     Tensor::from_inner(Tensor::from_primitive(TensorPrimitive::Float(x)))
@@ -63,7 +63,7 @@ fn predictions(ensemble: &Net<V>, x: Tensor<B, 2>) -> Result<Tensor<B, 2>> {
 
 fn main() -> Result<()> {
     B::seed(&T4aDevice, 1);
-    // The truth is known between −2 and 0 and between 1 and 2.
+    // The function is observed between −2 and 0 and between 1 and 2.
     let x = Tensor::cat(vec![grid(-2.0, 0.0, 40), grid(1.0, 2.0, 20)], 0);
     let y = (x.clone() * 2.0).sin();
 
@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     let mut optimizer = AdamConfig::new().init();
     let (on_tape, truth) = (shared(x.clone()), shared(y.clone()));
     for _ in 0..800 {
-        // One number per member. They have nothing to do with each other, so neither have their gradients.
+        // One loss per member. The members are independent, and so are their gradients.
         let losses = (net.forward(on_tape.clone()) - truth.clone()).powi_scalar(2).mean();
         let gradients = GradientsParams::from_grads(losses.backward(), &net);
         net = optimizer.step(5e-3, net, gradients);
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
     println!("\nlargest error of a member where the truth is known: {error:.3}");
     assert!(error < 0.15, "{error}");
 
-    // Each member is an ordinary net.
+    // Each member can be extracted as an ordinary network.
     let third: Net<B> = member(&trained, 2, Net::new(&T4aDevice))?;
     let alone = third.forward(x.clone()).squeeze_dim::<1>(1);
     let among: Tensor<B, 1> = predictions(&trained, x)?.narrow(0, 2, 1).squeeze_dim(0);

@@ -1,12 +1,12 @@
-//! Fermions on a 2 × 3 lattice without Jordan–Wigner strings: tensors know the signs of their legs.
+//! Fermions on a 2 × 3 lattice without Jordan–Wigner strings: fermionic signs are part of the tensor operations.
 //!
 //! ```text
 //! cargo run --release --example fermions_2d
 //! ```
 //!
-//! `H = −t Σ (c†ᵢ cⱼ + h.c.) + V Σ nᵢ nⱼ` over neighbours, t = V = 1, two particles. A bond operator is a
-//! tensor of four legs, whatever lies between its sites in any numbering. The energy is asserted against
-//! exact diagonalisation, and the ground state, cut into its two rows, has it in every order of contraction.
+//! `H = −t Σ (c†ᵢ cⱼ + h.c.) + V Σ nᵢ nⱼ` over neighbours, t = V = 1, two particles. A bond operator is a tensor of four
+//! legs; it does not depend on the numbering of the other sites. The energy is asserted against exact diagonalisation, and
+//! is reproduced from the ground state, split into its two rows, for every order of contraction.
 
 #[path = "chain/lanczos.rs"]
 mod lanczos;
@@ -34,8 +34,8 @@ fn site() -> Result<Leg<FermionNumber>> {
     Leg::new([(FermionNumber(0), 1), (FermionNumber(1), 1)], Direction::Out)
 }
 
-/// The operator of a bond, `[i, j, j*, i*]`: legs of the bra in reverse order, so that entries are plain
-/// matrix elements `⟨nᵢ nⱼ| h |mᵢ mⱼ⟩`.
+/// Operator of a bond, `[i, j, j*, i*]`: the legs of the bra are in reverse order, so that entries are plain matrix
+/// elements `⟨nᵢ nⱼ| h |mᵢ mⱼ⟩`.
 fn bond() -> Result<T> {
     let mut dense = [0.0; 16];
     let mut set =
@@ -51,10 +51,10 @@ fn bond() -> Result<T> {
     T::from_dense(&spec, &dense.reshape([2, 2, 2, 2]).into(), None, Forbidden::Error(0.0))
 }
 
-/// An operator on two legs of a state.
+/// Applies an operator to two legs of a state.
 fn apply(h: &T, state: &T, [i, j]: [usize; 2]) -> Result<T> {
     let moved = h.contract(state, &[3, 2], &[i, j])?;
-    // The legs i and j are in front now; back to their places, with the signs of that.
+    // The legs i and j are leading now; they are permuted back, with the fermionic signs of the permutation.
     let rest: Vec<usize> = (0..SITES).filter(|axis| ![i, j].contains(axis)).collect();
     let place = |axis: usize| match axis {
         _ if axis == i => 0,
@@ -64,7 +64,7 @@ fn apply(h: &T, state: &T, [i, j]: [usize; 2]) -> Result<T> {
     moved.permute(&(0..SITES).map(place).collect::<Vec<_>>(), state.spec().rows())
 }
 
-/// All orders of n things.
+/// All permutations of n elements.
 fn orders(n: usize) -> Vec<Vec<usize>> {
     if n == 0 {
         return vec![vec![]];
@@ -108,7 +108,7 @@ fn main() -> Result<()> {
     let names = ['a', 'b', 'c', 'd', 'e', 'f'];
     let mut sum = 0.0;
     for [i, j] in BONDS {
-        // The sites of the bond have other labels on the side of the bra.
+        // The sites of the bond have separate labels in the bra.
         let bra =
             |k: usize| if [i, j].contains(&k) { names[k].to_ascii_uppercase() } else { names[k] };
         let row = |sites: [usize; 3]| sites.map(bra).iter().collect::<String>();

@@ -1,9 +1,9 @@
-//! Learning the kernel of a Gaussian process: the marginal likelihood by a Cholesky factorisation,
-//! its gradient through it.
+//! Hyperparameter learning for a Gaussian process: the marginal likelihood by a Cholesky factorisation, and its
+//! gradient through it.
 //!
-//! `−ln p(y) = ½ yᵀ K⁻¹ y + ½ ln det K + n/2 ln 2π` with `K = a² exp(−(x−x')²/2ℓ²) + σ² I`. With
-//! `K = L Lᵀ` the first term is `½‖L⁻¹ y‖²`, the second `Σ ln Lᵢᵢ`. The data are drawn from a process
-//! whose parameters are known; the gradient is compared with differences. [`GaussianProcess`] is this.
+//! `−ln p(y) = ½ yᵀ K⁻¹ y + ½ ln det K + n/2 ln 2π` with `K = a² exp(−(x−x')²/2ℓ²) + σ² I`. With `K = L Lᵀ` the first
+//! term is `½‖L⁻¹ y‖²`, the second `Σ ln Lᵢᵢ`. The data are drawn from a process with known parameters; the gradient is
+//! compared with differences. [`GaussianProcess`] provides the same model.
 //!
 //! `cargo run --example gaussian_process`
 
@@ -17,10 +17,10 @@ type B = Autodiff<BurnT4a>;
 
 const POINTS: usize = 48;
 const WIDTH: f64 = 12.0;
-/// ℓ, a, σ of the process that the data come from.
+/// ℓ, a, σ of the process that generates the data.
 const TRUTH: [f64; 3] = [0.9, 1.2, 0.15];
 
-/// Nearly normal numbers: sums of twelve uniform ones.
+/// Approximately normal numbers: sums of twelve uniform ones.
 fn normal(i: u64) -> f64 {
     let unit = |i: u64| {
         // SplitMix64: G. Steele et al. 2014.
@@ -49,7 +49,7 @@ fn kernel(theta: &Tensor<B, 1>, x: Tensor<B, 2>, other: Tensor<B, 2>) -> Tensor<
     (distance.clone() * distance * -0.5).exp() * (size.clone() * size)
 }
 
-/// A multiple of the unit matrix.
+/// A multiple of the identity matrix.
 fn diagonal(n: usize, c: Tensor<B, 2>) -> Tensor<B, 2> {
     Tensor::<B, 2>::eye(n, &T4aDevice).cast(DType::F64) * c
 }
@@ -116,7 +116,7 @@ fn main() -> Result<(), LinalgError> {
         assert!((gradient[i] - slope).abs() < 1e-7 * slope.abs().max(1.0), "parameter {i}");
     }
 
-    // Adam in three dimensions.
+    // Adam on three parameters.
     let (mut theta, mut mean, mut square) = (start, [0.0; 3], [0.0; 3]);
     println!("step   −ln p(y)   length    size   noise   |gradient|");
     let mut steepness = f64::INFINITY;
@@ -139,7 +139,7 @@ fn main() -> Result<(), LinalgError> {
     let learnt = theta.map(f64::exp);
     println!("truth             {:>6.3}  {:>6.3}  {:>6.3}", TRUTH[0], TRUTH[1], TRUTH[2]);
 
-    // The prediction K* K⁻¹ y at the points between the observed ones.
+    // Prediction K* K⁻¹ y at the points between the observed ones.
     let fit = parameters(theta);
     let (between, hidden) = (column(half(&at, 1)), half(&path, 1));
     let across = kernel(&fit, x.clone(), between.clone());
@@ -159,7 +159,7 @@ fn main() -> Result<(), LinalgError> {
     Ok(())
 }
 
-/// Both curves in 13 lines: · is hidden, • predicted.
+/// Both curves in 13 text lines: · is the hidden function, • the prediction.
 fn plot(hidden: &[f64], predicted: &[f64]) {
     println!();
     for line in 0..13 {

@@ -1,13 +1,13 @@
-//! The spectrum of the Hessian of a small net, before and after training, from products with vectors alone.
+//! The Hessian spectrum of a small network, before and after training, from Hessian-vector products.
 //!
 //! ```text
 //! cargo run --release --example hessian_spectrum
 //! ```
 //!
-//! A product is the derivative of a gradient along a vector, `hvp`: a tape over tangents. The Lanczos process
-//! turns some dozens of them into a small matrix whose eigenvalues approximate the ends of the spectrum; the
-//! weights of its eigenvectors, over several random starts, approximate the density between (Ghorbani and
-//! others 2019). Both are checked against the whole Hessian, which this net still allows.
+//! A product is the derivative of a gradient along a vector, `hvp`: a tape on tensors with tangents. The Lanczos
+//! process reduces some dozens of products to a small matrix whose eigenvalues approximate the ends of the spectrum;
+//! the weights of its eigenvectors, over several random starts, approximate the density in between (Ghorbani and others
+//! 2019). Both are checked against the full Hessian, which is feasible for this network.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ fn doubles<const D: usize>(values: Vec<f64>, shape: [usize; D]) -> Tensor<B, D> 
     Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, DType::F64))
 }
 
-/// The mean cross-entropy of a perceptron whose parameters lie in one vector.
+/// Mean cross-entropy of a perceptron whose parameters are one vector.
 fn loss<A: Backend>(
     parameters: Tensor<A, 1>,
     points: Tensor<A, 2>,
@@ -90,13 +90,14 @@ fn direction() -> Tensor<B, 1> {
     x / length
 }
 
-/// Eigenvalues of the Hessian as a Krylov space sees it, with the weight of each.
+/// Ritz values of the Hessian in a Krylov space, with their weights.
 fn lanczos(product: impl Fn(Tensor<B, 1>) -> Result<Tensor<B, 1>>) -> Result<Vec<(f64, f64)>> {
     let (mut basis, mut alpha, mut beta) = (vec![direction()], Vec::new(), Vec::new());
     for step in 0..STEPS {
         let mut w = product(basis[step].clone())?;
         alpha.push(number((w.clone() * basis[step].clone()).sum()));
-        // Against all of them, twice: rounding would bring found eigenvalues back.
+        // Orthogonalisation against the full basis, twice: rounding errors would otherwise reintroduce converged
+        // eigenvalues.
         for _ in 0..2 {
             for q in &basis {
                 let along = number((w.clone() * q.clone()).sum());
@@ -124,7 +125,7 @@ fn lanczos(product: impl Fn(Tensor<B, 1>) -> Result<Tensor<B, 1>>) -> Result<Vec
     Ok(values.into_data().iter().zip(weights.into_data().iter()).collect())
 }
 
-/// A tape over tangents, and what enters it as a constant.
+/// A tape on tensors with tangents.
 type Twice = Autodiff<Jvp<B>>;
 
 fn curved(x: Tensor<Twice, 1>, data: &Spiral) -> Tensor<Twice, 1> {
@@ -134,7 +135,7 @@ fn curved(x: Tensor<Twice, 1>, data: &Spiral) -> Tensor<Twice, 1> {
     loss(x, Tensor::from_inner(points), classes)
 }
 
-/// The spectrum at these parameters: nodes of all starts, their weights adding up to 1.
+/// Spectrum at these parameters: nodes of all starts, with weights that sum to 1.
 fn spectrum(parameters: &Tensor<B, 1>, data: &Spiral) -> Result<Vec<(f64, f64)>> {
     let mut nodes = Vec::new();
     for _ in 0..STARTS {
@@ -145,7 +146,7 @@ fn spectrum(parameters: &Tensor<B, 1>, data: &Spiral) -> Result<Vec<(f64, f64)>>
     Ok(nodes)
 }
 
-/// Largest and least eigenvalue, their mean: of the nodes, and of the whole Hessian.
+/// Compares largest, least and mean eigenvalue from the nodes with those of the full Hessian.
 fn check(parameters: &Tensor<B, 1>, data: &Spiral, nodes: &[(f64, f64)]) -> Result<()> {
     let whole: Tensor<B, 2> = hessian(|x| curved(x, data), parameters.clone())?;
     let exact: Vec<f64> = eigvalsh(whole)?.into_data().iter().collect();
@@ -163,7 +164,7 @@ fn check(parameters: &Tensor<B, 1>, data: &Spiral, nodes: &[(f64, f64)]) -> Resu
     Ok(())
 }
 
-/// Densities over a logarithmic axis of magnitudes, nodes broadened.
+/// Densities over a logarithmic axis of magnitudes, with broadened nodes.
 fn draw(before: &[(f64, f64)], after: &[(f64, f64)]) -> Result<PathBuf> {
     let dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     std::fs::create_dir_all(&dir)?;

@@ -1,14 +1,14 @@
-//! A hidden Markov model learns itself from what it shows: expectation and maximisation by one gradient.
+//! Parameters of a hidden Markov model learned from its output: expectation-maximisation by one gradient.
 //!
 //! ```text
 //! cargo run --release --example hmm_em
 //! ```
 //!
-//! A dealer changes between a fair and a loaded die without telling. The probability of the rolls is a
-//! product of matrices `M_t[i, j] = A[i, j] B[j, o_t]` over (+, ×); of their logarithms it is an
-//! associative scan over (log-sum-exp, +), which does not underflow, however many rolls there are. The
-//! gradient of its logarithm is the expectation step: by `ln M_t[i, j]` the probability, given all rolls,
-//! that step t went from i to j. Counting those is the maximisation (Baum and Welch 1970).
+//! A dealer switches between a fair and a loaded die. The probability of the rolls is a product of matrices `M_t[i, j]
+//! = A[i, j] B[j, o_t]` over (+, ×); for their logarithms it is an associative scan over (log-sum-exp, +), which does
+//! not underflow for any number of rolls. The gradient of its logarithm is the expectation step: with respect to `ln
+//! M_t[i, j]` it is the probability, given all rolls, of a transition from i to j at step t. Their normalised counts
+//! are the maximisation step (Baum and Welch 1970).
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
@@ -21,7 +21,7 @@ type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 const FACES: usize = 6;
 
-/// Two states: where one begins, where one goes, what one sees.
+/// Two states: initial, transition and emission probabilities.
 #[derive(Clone, Debug)]
 struct Model {
     start: [f64; 2],
@@ -29,7 +29,7 @@ struct Model {
     show: [[f64; FACES]; 2],
 }
 
-/// The fair die and one that shows a six half of the time.
+/// The fair die, and one with probability 1/2 for a six.
 const TRUTH: Model = Model {
     start: [0.5, 0.5],
     change: [[0.95, 0.05], [0.10, 0.90]],
@@ -37,7 +37,7 @@ const TRUTH: Model = Model {
 };
 
 impl Model {
-    /// Rolls of the dice, by a fixed generator.
+    /// Rolls of the dice, from a fixed generator.
     fn rolls(&self, count: usize) -> Vec<usize> {
         let mut state = 1u64;
         let mut draw = |p: &[f64]| {
@@ -60,7 +60,7 @@ impl Model {
         (0..count).map(&mut roll).collect()
     }
 
-    /// `ln M_t`, `[n, 2, 2]`. The first step comes from state 0, with the probabilities of the beginning.
+    /// `ln M_t`, `[n, 2, 2]`. The first step is a transition from state 0 with the initial probabilities.
     fn steps(&self, rolls: &[usize]) -> Tensor<B, 3> {
         let entry = |t: usize, i: usize, j: usize| {
             let p = match (t, i) {
@@ -75,7 +75,7 @@ impl Model {
         Tensor::from_data(data, (&T4aDevice, DType::F64)).require_grad()
     }
 
-    /// The log-probability of the rolls, and the probability of each change of state at each step.
+    /// Log-probability of the rolls, and the probability of each transition at each step.
     fn expectation(&self, rolls: &[usize]) -> Result<(f64, Vec<[[f64; 2]; 2]>)> {
         let steps = self.steps(rolls);
         let products = AssociativeScan::new(FloatMonoid::Matrix(FloatSemiring::LogSumExp), 0);
@@ -89,7 +89,7 @@ impl Model {
         Ok((log.into_data().iter::<f64>().sum(), marginals.collect()))
     }
 
-    /// The model under which those changes are most likely.
+    /// Model that maximises the likelihood of those transitions.
     fn maximisation(rolls: &[usize], marginals: &[[[f64; 2]; 2]]) -> Self {
         let normalised = |counts: &[f64]| -> Vec<f64> {
             let sum: f64 = counts.iter().sum();
@@ -115,7 +115,7 @@ impl Model {
         new
     }
 
-    /// Probability of the rolls and, unnormalised, of each state at each step: every path by itself.
+    /// Probability of the rolls and unnormalised probability of each state at each step, by enumeration of all paths.
     fn by_hand(&self, rolls: &[usize]) -> (f64, Vec<[f64; 2]>) {
         let (mut total, mut states) = (0.0, vec![[0.0; 2]; rolls.len()]);
         for path in 0..1usize << rolls.len() {
@@ -132,7 +132,7 @@ impl Model {
     }
 }
 
-/// Ten rolls: 1024 paths, one by one.
+/// Ten rolls: 1024 paths, enumerated.
 fn check_by_hand() -> Result<()> {
     let rolls = TRUTH.rolls(10);
     let (log, marginals) = TRUTH.expectation(&rolls)?;
@@ -153,7 +153,7 @@ fn main() -> Result<()> {
     check_by_hand()?;
     let rolls = TRUTH.rolls(20_000);
     let (truth, _) = TRUTH.expectation(&rolls)?;
-    // Nearly fair dice, a little different, as a beginning.
+    // Initial model: nearly fair dice that differ slightly.
     let mut model = Model {
         start: [0.5, 0.5],
         change: [[0.8, 0.2], [0.2, 0.8]],
@@ -169,7 +169,7 @@ fn main() -> Result<()> {
                 "{round:>3}   log-likelihood {log:.3}   to the fair die {stay:.3?}   six {six:.3?}"
             );
         }
-        // No step makes the rolls less likely, and each of them is in some state.
+        // The likelihood never decreases, and the state probabilities of each roll sum to 1.
         assert!(log >= before - 1e-9);
         assert!(marginals.iter().all(|m| (m.concat().iter().sum::<f64>() - 1.0).abs() < 1e-9));
         (before, model) = (log, Model::maximisation(&rolls, &marginals));

@@ -4,10 +4,10 @@
 //! cargo run --release --example ising
 //! ```
 //!
-//! ln Z = ln Σ exp(K Σ sᵢsⱼ) is one contraction over (log-sum-exp, +) in which every spin is a label
-//! that four bonds share. Its first derivative by the coupling K is the mean of Σ sᵢsⱼ, the second
-//! its variance, which the heat capacity is proportional to: two levels of `Autodiff`. Everything
-//! is compared with the sum over all 65,536 configurations.
+//! ln Z = ln Σ exp(K Σ sᵢsⱼ) is one contraction over (log-sum-exp, +) in which every spin is a label shared by four
+//! bonds. Its first derivative with respect to the coupling K is the mean of Σ sᵢsⱼ, the second its variance, which is
+//! proportional to the heat capacity: two levels of `Autodiff`. Everything is compared with the sum over all 65,536
+//! configurations.
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
@@ -26,7 +26,7 @@ fn bonds() -> Vec<[usize; 2]> {
     sites.flat_map(|(x, y)| [[site(x, y), site(x + 1, y)], [site(x, y), site(x, y + 1)]]).collect()
 }
 
-/// ln Z and its first two derivatives by K.
+/// ln Z and its first two derivatives with respect to K.
 fn contracted(coupling: f64) -> Result<[f64; 3]> {
     let data = |values: Vec<f64>, shape: [usize; 2]| TensorData::new(values, shape);
     let k = Tensor::<Once, 2>::from_data(data(vec![coupling], [1, 1]), (&T4aDevice, DType::F64));

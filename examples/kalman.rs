@@ -1,13 +1,13 @@
-//! A moving point, seen through noise: how noisy is it, and where was it?
+//! Noise parameters and trajectory of a moving point, estimated from noisy measurements.
 //!
 //! ```text
 //! cargo run --release --example kalman
 //! ```
 //!
-//! A point with position and velocity in the plane is pushed around by random forces, and its position is
-//! measured. Neither the strength q of the forces nor the variance r of measurements is known: they are
-//! those under which the measurements are most likely. The log-likelihood is one fused Kalman filter, its
-//! gradient another. With q and r known, a scan in reverse smooths (Rauch, Tung and Striebel 1965):
+//! A point with position and velocity in the plane is driven by random forces, and its position is measured. The
+//! strength q of the forces and the variance r of the measurements are unknown; they are estimated by maximum
+//! likelihood. The log-likelihood is one fused Kalman filter, its gradient another. With q and r known, a reverse scan
+//! computes smoothed states (Rauch, Tung and Striebel 1965):
 //!
 //! ```text
 //! x̂_t = x_t + C_t (x̂_{t+1} − F x_t),   C_t = P_t Fᵀ (F P_t Fᵀ + Q)⁻¹
@@ -34,7 +34,7 @@ const STEPS: usize = 400;
 const TIME: f64 = 0.1;
 const TRUTH: (f64, f64) = (0.8, 0.25);
 
-/// Of a force of strength 1 on position and velocity, exactly integrated over a step.
+/// Covariance of position and velocity under a force of strength 1, exactly integrated over a step.
 const FORCE: [[f64; 2]; 2] =
     [[TIME * TIME * TIME / 3.0, TIME * TIME / 2.0], [TIME * TIME / 2.0, TIME]];
 
@@ -43,7 +43,7 @@ fn matrix(f: impl Fn(usize, usize) -> f64, rows: usize) -> Tensor<AD, 2> {
     Tensor::from_data(TensorData::new(data, [rows, 4]), (&T4aDevice, DType::F64))
 }
 
-/// States are x, ẋ, y, ẏ: the same block for both coordinates.
+/// States are x, ẋ, y, ẏ, with the same block for both coordinates.
 fn block(a: [[f64; 2]; 2]) -> Tensor<AD, 2> {
     matrix(|i, j| if i / 2 == j / 2 { a[i % 2][j % 2] } else { 0.0 }, 4)
 }
@@ -58,7 +58,7 @@ fn system(q: Tensor<AD, 1>, r: Tensor<AD, 1>) -> System<AD> {
     }
 }
 
-/// The path of the point and what was seen of it.
+/// The path of the point and its measurements.
 fn simulate() -> (Vec<Point>, Vec<Point>) {
     let mut state = 20u64;
     let mut uniform = || {
@@ -87,7 +87,7 @@ fn simulate() -> (Vec<Point>, Vec<Point>) {
 
 type Estimates = (Tensor<AD, 3>, Tensor<AD, 3>, Tensor<AD, 2>);
 
-/// Means, covariances and log-likelihoods from a vague beginning.
+/// Means, covariances and log-likelihoods, from an uninformative prior.
 fn filter(system: System<AD>, seen: &[Point]) -> Result<Estimates> {
     let data = TensorData::new(seen.concat(), [1, STEPS, 2]);
     let y = Tensor::<AD, 3>::from_data(data, (&T4aDevice, DType::F64));
@@ -104,7 +104,7 @@ fn logarithm(x: f64) -> Tensor<AD, 1> {
     Tensor::from_data(TensorData::new(vec![x.ln()], [1]), (&T4aDevice, DType::F64)).require_grad()
 }
 
-/// q and r of the greatest likelihood, and its logarithm: gradient ascent on their logarithms.
+/// Maximum-likelihood q and r, and the log-likelihood: gradient ascent on ln q and ln r.
 fn fit(seen: &[Point]) -> Result<(f64, f64, f64)> {
     let (mut q, mut r, mut likelihood) = (0.05, 2.0, f64::NEG_INFINITY);
     for round in 0..200 {
@@ -154,13 +154,13 @@ fn smooth(
     Ok(Tensor::cat(vec![ys, means.narrow(0, last, 1)], 0))
 }
 
-/// Positions out of states.
+/// Positions of states.
 fn positions(states: Tensor<AD, 3>) -> Vec<Point> {
     let all: Vec<f64> = states.into_data().iter::<f64>().collect();
     all.chunks(4).map(|x| [x[0], x[2]]).collect()
 }
 
-/// Root of the mean squared distance.
+/// Root-mean-square distance.
 fn distance(a: &[Point], b: &[Point]) -> f64 {
     let squares = a.iter().zip(b).map(|(a, b)| (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2));
     (squares.sum::<f64>() / a.len() as f64).sqrt()
@@ -212,7 +212,7 @@ fn main() -> Result<()> {
     );
     println!("{}", picture(&path, &seen, &smoothed)?.display());
 
-    // Nothing nearby is more likely, the truth included.
+    // No nearby parameters have a larger likelihood, nor do the true ones.
     for (q, r) in [TRUTH, (q * 1.05, r), (q / 1.05, r), (q, r * 1.05), (q, r / 1.05)] {
         assert!(number(at(q, r)?.2.sum()) < likelihood);
     }

@@ -1,14 +1,13 @@
-//! The largest cut of the Petersen graph: one contraction over (max, +), and who stands on which
-//! side is its gradient.
+//! The maximum cut of the Petersen graph: one contraction over (max, +), whose gradient is the partition of the
+//! vertices.
 //!
 //! ```text
 //! cargo run --release --example max_cut
 //! ```
 //!
-//! Every vertex is a label with two values, its side. Every edge is a 2 × 2 tensor that pays 1 for
-//! two different sides. The sum over all labels is a maximum over 2¹⁰ partitions, taken pair by
-//! pair along a contraction tree. A vertex tensor of zeros costs nothing; its gradient marks the
-//! side that the best partition chose.
+//! Every vertex is a label with two values, its side. Every edge is a 2 × 2 tensor with value 1 for different sides.
+//! The sum over all labels is a maximum over 2¹⁰ partitions, evaluated pairwise along a contraction tree. A vertex
+//! tensor of zeros does not change the value; its gradient marks the side in the best partition.
 
 use burn::backend::Autodiff;
 use burn::tensor::Tensor;
@@ -65,7 +64,7 @@ fn main() -> Result<()> {
     assert_eq!(size, 12.0);
     assert_eq!(edges.iter().filter(|edge| cut(edge)).count(), 12);
 
-    // The same network over (+, ×) counts: sets without neighbours.
+    // The same network over (+, ×) counts independent sets.
     let allowed = Tensor::<B, 2>::from_floats([[1.0, 1.0], [1.0, 0.0]], &T4aDevice);
     let apart = Subscripts::new(edges.iter().map(|edge| edge.to_vec()), []);
     let sets: Tensor<B, 1> = einsum(apart, edges.iter().map(|_| &allowed).collect::<Vec<_>>())?;

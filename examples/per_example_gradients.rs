@@ -1,12 +1,12 @@
-//! Training with differential privacy: no single image moves the parameters by more than a bound.
+//! Training with differential privacy: the influence of a single image on the parameters is bounded.
 //!
 //! ```text
 //! cargo run --release --example per_example_gradients
 //! ```
 //!
-//! The gradient of every image is clipped to a norm before they are summed and noise is added (Abadi and
-//! others 2016). So each image needs a gradient of its own: `vmap` of an unmodified net under `Autodiff`
-//! gives them in one call, which is compared with a loop over images and timed against it.
+//! The gradient of every image is clipped to a norm, the gradients are summed, and noise is added (Abadi and others
+//! 2016). This requires per-example gradients: `vmap` of an unmodified network under `Autodiff` computes them in one
+//! call, which is compared with a loop over images and timed against it.
 
 #[path = "digits/src/data.rs"]
 mod data;
@@ -29,9 +29,9 @@ use data::{Digits, Set, shuffle};
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 type B = BurnT4a;
 
-/// The largest norm of the gradient of one image.
+/// Maximum norm of the gradient of one image.
 const BOUND: f32 = 1.0;
-/// Standard deviation of the noise, in bounds.
+/// Standard deviation of the noise, in units of the bound.
 const NOISE: f64 = 0.5;
 const RATE: f32 = 0.5;
 const BATCH: usize = 128;
@@ -67,7 +67,7 @@ impl<B: Backend> Net<B> {
         ([self.hidden.weight.val(), self.output.weight.val()], biases)
     }
 
-    /// Every parameter less its step.
+    /// Every parameter minus its step.
     fn stepped(mut self, ([w, v], [b, c]): Parameters<B, 2, 1>) -> Self {
         self.hidden.weight = self.hidden.weight.map(|x| x - w);
         self.output.weight = self.output.weight.map(|x| x - v);
@@ -80,7 +80,7 @@ impl<B: Backend> Net<B> {
 /// One tensor per parameter: matrices and vectors, or batches of them.
 type Parameters<B, const D: usize, const E: usize> = ([Tensor<B, D>; 2], [Tensor<B, E>; 2]);
 
-/// The gradient of the loss of these images.
+/// Gradient of the loss of these images.
 fn gradient<B: AutodiffBackend>(
     net: &Net<B>,
     images: Tensor<B, 2>,
@@ -95,7 +95,7 @@ fn gradient<B: AutodiffBackend>(
     )
 }
 
-/// The gradients of all images, one behind the other: one call, whatever the number of images.
+/// Gradients of all images, stacked: one call for any number of images.
 fn per_example(
     net: &Net<B>,
     images: Tensor<B, 2>,
@@ -112,7 +112,7 @@ fn per_example(
     Ok(vmap(one).call((images, labels))?)
 }
 
-/// The same in a loop.
+/// The same in a loop over images.
 fn loop_over(net: &Net<B>, images: &Tensor<B, 2>, labels: &Tensor<B, 1, Int>) -> Result<Vec<f32>> {
     type A = Autodiff<B>;
     let tape: Net<A> = lift(net, Net::new(&T4aDevice))?;
@@ -128,7 +128,7 @@ fn loop_over(net: &Net<B>, images: &Tensor<B, 2>, labels: &Tensor<B, 1, Int>) ->
     Ok(squares)
 }
 
-/// The squared norm of the gradient of each image.
+/// Squared norm of the gradient of each image.
 fn squares((weights, biases): &Parameters<B, 3, 2>) -> Tensor<B, 1> {
     let weights = weights.iter().map(|x| x.clone().flatten::<2>(1, 2));
     let all = weights.chain(biases.iter().cloned());
@@ -136,7 +136,7 @@ fn squares((weights, biases): &Parameters<B, 3, 2>) -> Tensor<B, 1> {
     sums.reduce(|a, b| a + b).expect("four parameters")
 }
 
-/// The mean of the clipped gradients, with noise.
+/// Mean of the clipped gradients, with noise.
 fn private(gradients: Parameters<B, 3, 2>) -> Parameters<B, 2, 1> {
     let factor = (squares(&gradients).sqrt() + 1e-12).recip().mul_scalar(BOUND).clamp_max(1.0);
     let count = factor.dims()[0] as f32;
@@ -176,7 +176,7 @@ fn main() -> Result<()> {
     let mut net = Net::<B>::new(&T4aDevice);
     let mut order: Vec<usize> = (0..digits.train.len()).collect();
 
-    // Equal to the loop, and how much faster.
+    // Comparison with the loop: equality and speed.
     let (images, labels) = batch(&digits.train, &order[..BATCH]);
     let gradients = per_example(&net, images.clone(), labels.clone())?;
     let at_once: Vec<f32> = squares(&gradients).into_data().iter().collect();

@@ -1,15 +1,15 @@
-//! A transformer on four devices: two along which the batch is split, times two along which heads and features
-//! are. The code is that of one device; specs say where parameters and data are, and the plan what has to move.
+//! A transformer on four devices: 2-way data parallelism times 2-way tensor parallelism over heads and features. The
+//! code is that of one device; specs give the partition of parameters and data, and the plan lists the communication.
 //!
 //! ```text
 //! cargo run --release --example sharded_transformer
 //! cargo run --release --example sharded_transformer -- --processes 4
 //! ```
 //!
-//! Two columns of a product on one device, the rows of the next one on the other: each block of a transformer
-//! needs one sum over devices forward and one back (Shoeybi et al. 2019). Gradients of what is replicated are
-//! sums over the batch. The devices are threads of this process, or of several of them, which it starts. The
-//! task: to say a sequence backwards.
+//! The first weight of a block is split by columns and the second by rows, so each block of a transformer needs one
+//! all-reduce in the forward and one in the backward pass (Shoeybi et al. 2019). Gradients of replicated parameters are
+//! sums over the batch. The devices are threads of this process, or of several processes that it starts. The task is to
+//! reverse a sequence.
 
 use std::net::TcpListener;
 use std::process::{Child, Command};
@@ -33,13 +33,13 @@ const WIDTH: usize = 32;
 const HEADS: usize = 4;
 const BATCH: usize = 16;
 const BLOCKS: usize = 2;
-/// Embeddings of words and places, then query, key, value, their sum, and two layers of each block, then the
-/// words again.
+/// Word and position embeddings, then query, key, value, output projection and two layers for each block, then the
+/// output embedding.
 const PARAMETERS: usize = 2 + 6 * BLOCKS + 1;
 
 type Parameters<A> = Vec<Tensor<A, 2>>;
 
-/// Without a gain: only what has to be is here.
+/// Layer norm without gain and bias, for brevity.
 fn norm<A: Backend>(x: Tensor<A, 3>) -> Tensor<A, 3> {
     let x = x.clone() - x.mean_dim(2);
     x.clone() / (x.powi_scalar(2).mean_dim(2) + 1e-5).sqrt()
@@ -49,7 +49,7 @@ fn times<A: Backend>(x: Tensor<A, 3>, w: Tensor<A, 2>) -> Tensor<A, 3> {
     burn::tensor::module::linear(x, w, None)
 }
 
-/// Scores of all words at all places.
+/// Scores of all words at all positions.
 fn forward<A: Backend>(parameters: &Parameters<A>, words: Tensor<A, 2, Int>) -> Tensor<A, 3> {
     let [batch, length] = words.dims();
     let mut all = parameters.iter().cloned();
@@ -88,7 +88,7 @@ fn step<A: Backend>(
     (parameters, velocity, loss.inner())
 }
 
-/// Numbers in [0, 1) that look random.
+/// Pseudo-random numbers in [0, 1).
 fn numbers(seed: u64) -> impl FnMut() -> f32 {
     let mut state = seed;
     move || {
@@ -114,7 +114,7 @@ fn start() -> Parameters<B> {
     shapes.into_iter().map(one).collect()
 }
 
-/// Columns of what goes into a block, rows of what comes out of it.
+/// Column splits for the input weights of a block, row splits for its output weights.
 fn specs() -> Vec<Spec> {
     let (columns, rows) = (Spec::split(["", "model"]), Spec::split(["model", ""]));
     let mut all = vec![Spec::replicated(); 2];
@@ -131,7 +131,7 @@ fn batch(next: &mut impl FnMut() -> f32) -> Tensor<B, 2, Int> {
     Tensor::from_data(TensorData::new(words, [BATCH, LENGTH]), &T4aDevice)
 }
 
-/// Trains on the devices of all processes; each checks all steps, the first one tells of them.
+/// Trains on the devices of all processes; each process checks all steps, and the first one prints them.
 fn train(processes: Option<&Processes>) -> Result<()> {
     let tells = processes.is_none_or(|all| all.rank() == 0);
     let mesh = Mesh::new([("data", 2), ("model", 2)])?;
@@ -181,7 +181,7 @@ fn train(processes: Option<&Processes>) -> Result<()> {
     }
     assert!(losses[0] > 2.0 && losses[299] < 0.3, "{} to {}", losses[0], losses[299]);
     if let Some(processes) = processes {
-        // What was sent is what the plan says.
+        // The number of bytes sent is that of the plan.
         assert_eq!(processes.sent(), 300 * plan.sent_by(processes.rank()) as u64);
     }
     Ok(())

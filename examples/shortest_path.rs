@@ -1,13 +1,12 @@
-//! All-pairs shortest paths by squaring a matrix over (min, +), and the ways themselves as
-//! gradients.
+//! All-pairs shortest paths by squaring a matrix over (min, +), and the paths themselves as gradients.
 //!
 //! ```text
 //! cargo run --release --example shortest_path
 //! ```
 //!
-//! `D ← D ⊗ D` doubles the number of edges a way may have. A distance is the sum of the edges on
-//! its way, so its derivative by an edge is how often the way takes that edge. The graph and its
-//! distances are figure 25.1 of Cormen, Leiserson, Rivest and Stein (third edition).
+//! `D ← D ⊗ D` doubles the maximum number of edges of a path. A distance is the sum of the edges on its path, so its
+//! derivative with respect to an edge is the number of times the path uses that edge. The graph and its distances are
+//! figure 25.1 of Cormen, Leiserson, Rivest and Stein (third edition).
 
 use burn::backend::Autodiff;
 use burn::tensor::{Tensor, TensorData};
@@ -39,7 +38,7 @@ const DISTANCES: [[f32; N]; N] = [
 
 fn distances(edges: &Tensor<B, 2>) -> Result<Tensor<B, 2>> {
     let mut d = edges.clone();
-    // Ways have at most N − 1 edges.
+    // Paths have at most N − 1 edges.
     for _ in 0..(N - 1).next_power_of_two().ilog2() {
         d = semiring_einsum::<MinPlus, _, _>("ij,jk->ik", [&d, &d])?;
     }

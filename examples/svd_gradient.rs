@@ -1,9 +1,9 @@
 //! Recovering a matrix of rank 3 from 60 % of its entries, by gradient descent through its
 //! singular values.
 //!
-//! The loss is the misfit on the entries seen plus the energy of all singular values beyond the
-//! third, `Σ_{i>3} sᵢ²`. Its gradient goes through `svdvals`; the tied values near zero towards the
-//! end, where the vectors are arbitrary, do it no harm.
+//! The loss is the misfit on the observed entries plus the energy of all singular values beyond the third, `Σ_{i>3}
+//! sᵢ²`. Its gradient is propagated through `svdvals`, and remains well-defined for the degenerate values near zero at
+//! the end of the optimisation, where singular vectors are arbitrary.
 //!
 //! `cargo run --example svd_gradient`
 
@@ -20,7 +20,7 @@ const STEPS: usize = 200;
 const RATE: f64 = 0.3;
 const MOMENTUM: f64 = 0.8;
 
-/// Deterministic numbers in 0…1.
+/// Deterministic pseudo-random numbers in 0…1.
 fn numbers(seed: u64, count: usize) -> Vec<f64> {
     let unit = |i: u64| {
         let hash = (seed + i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -41,7 +41,7 @@ fn norm(x: Tensor<B, 2>) -> f64 {
     number((x.clone() * x).sum()).sqrt()
 }
 
-/// Singular values on a logarithmic scale, eight decades high.
+/// Bar chart of the singular values on a logarithmic scale over eight decades.
 fn bars(x: Tensor<B, 2>) -> Result<String, LinalgError> {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let values: Vec<f64> = svdvals(x)?.into_data().iter::<f64>().collect();

@@ -1,11 +1,10 @@
-//! The two-dimensional Ising model by the tensor renormalisation group, and its energy as the
-//! derivative of the free energy through all the singular value decompositions.
+//! The two-dimensional Ising model by the tensor renormalisation group, and its energy as the derivative of the free
+//! energy through all singular value decompositions.
 //!
-//! The partition function of a square lattice is a network of equal tensors `T[r, u, l, d]`. Each
-//! step splits `T` in two ways along its diagonals by a truncated decomposition and contracts the
-//! four halves around a plaquette: half as many tensors remain (Levin, Nave 2007). The results are
-//! compared with Onsager's (1944), the derivative also with differences of the computed free energy:
-//! what the truncation couples is part of it.
+//! The partition function of a square lattice is a network of equal tensors `T[r, u, l, d]`. Each step splits `T` in
+//! two ways along its diagonals by a truncated decomposition and contracts the four halves around a plaquette, which
+//! halves the number of tensors (Levin, Nave 2007). The results are compared with Onsager's (1944), and the derivative
+//! also with differences of the computed free energy, which include the effect of the truncation.
 //!
 //! `cargo run --example trg`
 
@@ -43,9 +42,9 @@ fn start(beta: Tensor<B, 1>) -> Tensor<B, 4> {
 
 /// `M ≈ X Yᵀ` with at most `BOND` columns each, as tensors `[d, d, k]`.
 fn split(m: Tensor<B, 2>, d: usize) -> Result<(Tensor<B, 3>, Tensor<B, 3>), LinalgError> {
-    // Values that are zero have no root to differentiate.
+    // The square root of a zero value has no derivative.
     let truncation = Truncation::new().max_dim(BOND).relative_cutoff(1e-12);
-    // The symmetry of the lattice makes values equal; rounding splits them by more than an epsilon.
+    // Lattice symmetry makes values degenerate; rounding splits them by more than an epsilon.
     let ties = Degeneracy { tolerance: Some(1e-10), ..Degeneracy::SEPARABLE };
     let Svd { u, s, vh } = svd_truncated_with(m, &truncation, ties)?.kept;
     let root = s.sqrt().unsqueeze_dim::<2>(0);
@@ -127,7 +126,7 @@ fn main() -> Result<(), LinalgError> {
 
         let h = 1e-4;
         let exact_energy = (onsager(beta - h) - onsager(beta + h)) / (2.0 * h);
-        // Small steps: the free energy jumps where kept and discarded values cross.
+        // A small step: the free energy is discontinuous where kept and discarded values cross.
         let h = 1e-5;
         let at = |beta| free_energy(tensor(vec![beta], [1])).map(|x| values(x)[0]);
         let difference = (at(beta - h)? - at(beta + h)?) / (2.0 * h);

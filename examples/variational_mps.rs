@@ -1,5 +1,5 @@
-//! The ground state of the Heisenberg chain by gradient descent: a graded matrix product state is a Burn
-//! module, its energy is differentiated by Burn's tape, and Adam minimises it.
+//! The ground state of the Heisenberg chain by gradient descent: a graded matrix product state is a Burn module, its
+//! energy is differentiated by Burn's tape, and Adam minimises it.
 //!
 //! ```text
 //! cargo run --release --example variational_mps
@@ -29,18 +29,19 @@ const SITES: usize = 8;
 const STEPS: usize = 4000;
 const EXACT: f64 = -3.374932598688;
 
-/// Sites `[left, site, right]`, whose bonds hold all charges that can occur.
+/// Sites `[left, site, right]`; the bonds contain all charges that can occur.
 #[derive(Module, Debug)]
 struct State<B: Backend> {
     sites: Vec<Weights<B, Spec<U1>>>,
 }
 
-/// How many ways there are to choose k of n.
+/// Binomial coefficient: number of subsets of k elements of n.
 fn binomial(n: usize, k: usize) -> usize {
     (0..k).fold(1, |all, i| all * (n - i) / (i + 1))
 }
 
-/// The bond behind the first i sites: as many states of each charge as either side has, at most `most`.
+/// The bond after the first i sites: for each charge, the smaller of the numbers of states on both sides, at most
+/// `most`.
 fn bond(i: usize, most: usize, direction: Direction) -> Result<Leg<U1>> {
     let ups = (0..=i).filter(|&up| up <= SITES / 2 && SITES / 2 - up <= SITES - i);
     let states = |up: usize| binomial(i, up).min(binomial(SITES - i, SITES / 2 - up)).min(most);
@@ -100,7 +101,7 @@ fn main() -> Result<()> {
         if step % 500 == 0 {
             bar.suspend(|| println!("  {step:>5} {last:>16.12} {:>9.1e}", last - EXACT));
         }
-        // The rate falls to zero along half a cosine.
+        // The learning rate decreases to zero along half a cosine.
         let done = step as f64 / STEPS as f64;
         let rate = 0.025 * (1.0 + (std::f64::consts::PI * done).cos());
         let gradients = GradientsParams::from_grads(energy.backward(), &state);

@@ -1,12 +1,12 @@
-//! One network, three semirings: the most likely path of a hidden Markov model, the probability of
-//! its observations, and the posteriors of its states.
+//! One network, three semirings: the most likely path of a hidden Markov model, the probability of its observations,
+//! and the posteriors of its states.
 //!
 //! ```text
 //! cargo run --release --example viterbi
 //! ```
 //!
-//! A village doctor hears "normal, cold, dizzy" on three days and asks whether the patient was
-//! healthy or had a fever. The joint log-probability is a chain `a,ab,b,bc,c->` of logarithms:
+//! A patient reports "normal, cold, dizzy" on three days; the hidden state of each day is healthy or fever. The joint
+//! log-probability is a chain `a,ab,b,bc,c->` of logarithms:
 //!
 //! ```text
 //! (max, +)          probability of the best path;     gradient: the path itself (Viterbi)
@@ -46,7 +46,7 @@ fn run<S: ArraySemiring>() -> Result<(f64, Vec<Vec<f64>>)> {
             logs(p, [2]).require_grad()
         })
         .collect();
-    // Day d is label d: a vector each, and a matrix between neighbours.
+    // Day d is label d, with one vector per day and one matrix per pair of consecutive days.
     let mut labels: Vec<Vec<usize>> = (0..days).map(|day| vec![day]).collect();
     let mut operands: Vec<Operand<B>> = evidence.iter().map(Operand::from).collect();
     for day in 1..days {
@@ -63,7 +63,7 @@ fn run<S: ArraySemiring>() -> Result<(f64, Vec<Vec<f64>>)> {
     Ok((value.into_data().iter::<f64>().sum(), by_day.collect::<Result<_>>()?))
 }
 
-/// Joint probability of a path and the observations, by hand.
+/// Joint probability of a path and the observations, computed directly.
 fn joint(path: [usize; 3]) -> f64 {
     let first = START[path[0]] * SHOW[path[0]][OBSERVED[0]];
     (1..3).fold(first, |p, d| p * MOVE[path[d - 1]][path[d]] * SHOW[path[d]][OBSERVED[d]])

@@ -1,4 +1,4 @@
-//! The lowest eigenvalue of a Hermitian map on graded tensors.
+//! Lowest eigenvalue of a Hermitian map on graded tensors.
 
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::BurnT4a;
@@ -7,7 +7,7 @@ use burn_t4a::ext::structured::{GradedTensor, Result, Sector};
 
 type T<S> = GradedTensor<BurnT4a, S>;
 
-/// The lowest eigenvalue in the space of `x, Ax, A²x, …`, and its vector of norm 1.
+/// Lowest eigenvalue in the Krylov space of `x, Ax, A²x, …`, and its normalised eigenvector.
 pub fn lanczos<S: Sector>(
     map: impl Fn(&T<S>) -> Result<T<S>>,
     start: &T<S>,
@@ -19,7 +19,7 @@ pub fn lanczos<S: Sector>(
         let last = &basis[basis.len() - 1];
         let mut next = map(last)?;
         diagonal.push(inner(last, &next)?);
-        // Orthogonal to all, twice: rounding loses it otherwise.
+        // Orthogonalisation against the full basis, twice, because of rounding errors.
         for _ in 0..2 {
             for x in &basis {
                 next = next.sub(&x.scale(inner(x, &next)?))?;

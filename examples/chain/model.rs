@@ -18,7 +18,7 @@ type Operator = [[f64; 2]; 2];
 
 const ONE: Operator = [[1.0, 0.0], [0.0, 1.0]];
 
-/// A chain of two states per site.
+/// A chain with two states per site.
 pub struct Model<S> {
     /// Charges of the two states of a site.
     pub site: [S; 2],
@@ -26,11 +26,11 @@ pub struct Model<S> {
     bond: Vec<S>,
     start: usize,
     end: usize,
-    /// From one state of the bond to another with this operator, `O[out][in]`.
+    /// Transition between two states of the bond with an operator, `O[out][in]`.
     terms: Vec<(usize, usize, f64, Operator)>,
 }
 
-/// `Σ ½(S⁺S⁻ + S⁻S⁺) + Δ SᶻSᶻ`, by twice the magnetisation.
+/// `Σ ½(S⁺S⁻ + S⁻S⁺) + Δ SᶻSᶻ`, graded by twice the magnetisation.
 pub fn xxz(delta: f64) -> Model<U1> {
     // States: ↓, ↑.
     let (up, down) = ([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]]);
@@ -49,7 +49,7 @@ pub fn xxz(delta: f64) -> Model<U1> {
     Model { site: [U1(-1), U1(1)], bond: [-2, 0, 0, 0, 2].map(U1).to_vec(), start, end, terms }
 }
 
-/// `−Σ ZZ − Σ X`, by the parity of the number of spins in the state − of X.
+/// `−Σ ZZ − Σ X`, graded by the parity of the number of spins in the state − of X.
 pub fn ising() -> Model<Z2> {
     let (x, z) = ([[1.0, 0.0], [0.0, -1.0]], [[0.0, 1.0], [1.0, 0.0]]);
     let (start, end, half) = (0, 1, 2);
@@ -63,14 +63,14 @@ pub fn ising() -> Model<Z2> {
     Model { site: [0, 1].map(Z2::new), bond: [0, 0, 1].map(Z2::new).to_vec(), start, end, terms }
 }
 
-/// The states of these charges, of which equal ones stand together.
+/// A leg of states with these charges; equal charges are adjacent.
 pub fn leg<S: Sector>(charges: &[S], direction: Direction) -> Result<Leg<S>> {
     let sectors = charges.chunk_by(|a, b| a == b).map(|same| (same[0], same.len()));
     Leg::new(sectors, direction)
 }
 
 impl<S: Sector> Model<S> {
-    /// The operator of a chain of n sites: `[left, out, in, right]` each.
+    /// Matrix product operator of a chain of n sites: `[left, out, in, right]` each.
     pub fn operator<B: Operations>(&self, n: usize) -> Result<Vec<GradedTensor<B, S>>> {
         let all: Vec<usize> = (0..self.bond.len()).collect();
         let tensor = |left: &[usize], right: &[usize]| {

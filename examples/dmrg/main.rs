@@ -4,8 +4,8 @@
 //! cargo run --release --example dmrg
 //! ```
 //!
-//! Each energy is asserted against exact diagonalisation, or against P. Pfeuty, *The one-dimensional Ising
-//! model with a transverse field* (1970). The last table shows how the error falls with the number of states.
+//! Each energy is asserted against exact diagonalisation, or against P. Pfeuty, *The one-dimensional Ising model with a
+//! transverse field* (1970). The last table shows the decrease of the error with the number of states.
 
 #[path = "../chain/lanczos.rs"]
 mod lanczos;
@@ -19,12 +19,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::{Model, ising, xxz};
 use sweep::Chain;
 
-/// The energy of n critical Ising spins.
+/// Ground-state energy of n critical Ising spins.
 fn pfeuty(n: usize) -> f64 {
     1.0 - 1.0 / (std::f64::consts::PI / (2 * (2 * n + 1)) as f64).sin()
 }
 
-/// Sweeps until the energy stands still; prints a line per sweep.
+/// Sweeps until the energy has converged; prints a line per sweep.
 fn ground<S: Sector>(
     name: &str,
     model: &Model<S>,
@@ -83,11 +83,11 @@ fn main() -> Result<()> {
     }
     println!("critical Ising, {n} sites: states and error");
     for (most, error) in [2, 4, 8, 16].into_iter().zip(&errors) {
-        // A star per factor of ten that is gained.
+        // One star per factor of ten in accuracy.
         let stars = "*".repeat((-error.log10()).max(0.0) as usize);
         println!("  {most:>4} {error:>10.1e}  {stars}");
     }
-    // The state is an upper bound, which falls with every state.
+    // The energy is an upper bound, which decreases with the number of states.
     assert!(
         errors.windows(2).all(|pair| pair[1] < pair[0]) && errors[3] > -1e-9 && errors[3] < 1e-6
     );

@@ -17,7 +17,7 @@ use crate::model::Model;
 
 type T<S> = GradedTensor<BurnT4a, S>;
 
-/// The state, the operator, and what lies on either side of each bond.
+/// The state, the operator, and the environments on both sides of each bond.
 pub struct Chain<S> {
     operator: Vec<T<S>>,
     sites: Vec<T<S>>,
@@ -25,16 +25,16 @@ pub struct Chain<S> {
     right: Vec<T<S>>,
 }
 
-/// After a sweep there and back.
+/// Result of a sweep in both directions.
 pub struct Sweep {
     pub energy: f64,
-    /// The largest number of states of a bond.
+    /// Maximum number of states of a bond.
     pub states: usize,
-    /// The largest `√Σ s²` of values that were dropped at a bond.
+    /// Maximum over bonds of `√Σ s²` of the discarded values.
     pub dropped: f64,
 }
 
-/// A tensor of one entry.
+/// A tensor with one entry.
 fn one<S: Sector>(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<T<S>> {
     let device = T4aDevice;
     let ones = Tensor::ones([1], (&device, DType::F64));
@@ -42,7 +42,7 @@ fn one<S: Sector>(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<T<S>> {
 }
 
 impl<S: Sector> Chain<S> {
-    /// Sites in these states, 0 or 1 of the model's.
+    /// A product state; each entry is 0 or 1, an index of the model's site states.
     pub fn new(model: &Model<S>, states: &[usize]) -> Result<Self> {
         let (site, mut charge, mut sites) = (model.site, S::TRIVIAL, Vec::new());
         let spin = Leg::new(site.map(|charge| (charge, 1)), Direction::Out)?;
@@ -55,7 +55,7 @@ impl<S: Sector> Chain<S> {
             charge = after;
         }
         let operator = model.operator(states.len())?;
-        // The bonds at the ends, with that of the operator between those of ket and bra.
+        // The boundary bonds, with the bond of the operator between those of ket and bra.
         let (first, last) = (bond(S::TRIVIAL, Direction::In)?, bond(charge, Direction::Out)?);
         let edge = |leg: Leg<S>, operator: Leg<S>| {
             one(vec![leg.clone(), operator, leg.dual()], S::TRIVIAL, 1)
@@ -77,7 +77,7 @@ impl<S: Sector> Chain<S> {
         Ok(())
     }
 
-    /// `right` ends with what lies behind site i.
+    /// Extends `right` to the environment on the right of site i.
     fn grow_right(&mut self, i: usize) -> Result<()> {
         let n = self.sites.len();
         self.right.truncate(n - i);
@@ -87,7 +87,7 @@ impl<S: Sector> Chain<S> {
         Ok(())
     }
 
-    /// Optimises sites i and i + 1 together; the values of the bond go to the right, or to the left.
+    /// Optimises sites i and i + 1 together; the singular values are absorbed into the right or the left site.
     fn optimise(&mut self, i: usize, to_right: bool, most: usize) -> Result<Sweep> {
         let (l, r) = (&self.left[i], &self.right[self.sites.len() - 2 - i]);
         let (w, x) = (&self.operator[i], &self.operator[i + 1]);
@@ -113,7 +113,7 @@ impl<S: Sector> Chain<S> {
         Ok(Sweep { energy, states, dropped: cut.error })
     }
 
-    /// There and back, with at most this many states per bond. `step` is called after every pair.
+    /// A sweep in both directions, with at most this many states per bond. `step` is called after every pair.
     pub fn sweep(&mut self, most: usize, step: impl Fn()) -> Result<Sweep> {
         let n = self.sites.len();
         let mut total = Sweep { energy: 0.0, states: 0, dropped: 0.0 };

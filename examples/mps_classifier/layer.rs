@@ -1,4 +1,4 @@
-//! The layer: one site per row of the image.
+//! The matrix-product-state layer: one site per row of the image.
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -6,16 +6,16 @@ use burn::tensor::backend::Backend;
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::structured::{Direction, Leg, Result, Spec, Structured, Weights, Z2};
 
-/// Features of each parity.
+/// Number of features of each parity.
 pub const EVEN: usize = 10;
 const ODD: usize = 10;
 
-/// Row k takes the state s to `s + Σ sₗ φₚ Aₗₚᵣ`, where φ are 1 and the pixels of the row, as sums and
+/// Row k maps the state s to `s + Σ sₗ φₚ Aₗₚᵣ`, where φ consists of 1 and the pixels of the row, as sums and
 /// differences of mirror images.
 #[derive(Module, Debug)]
 pub struct Rows<B: Backend> {
     sites: Vec<Weights<B, Spec<Z2>>>,
-    /// The even part of the first state.
+    /// Even part of the initial state.
     first: Param<Tensor<B, 1>>,
 }
 

@@ -1,12 +1,10 @@
-//! A matrix product state as a layer of a Burn module: it reads handwritten digits row by row and classifies
-//! them.
+//! A matrix product state as a layer of a Burn module: it processes handwritten digits row by row and classifies them.
 //!
 //! ```text
 //! cargo run --release --example mps_classifier [-- --quick]
 //! ```
-//!
-//! Its tensors are graded by the parity under a reflection of the image: of a mirrored image, odd features
-//! change their sign and even ones do not, exactly, before and after training. A full run asserts a test
+//! Its tensors are graded by the parity under reflection of the image: for a mirrored image, odd features change sign
+//! and even ones do not, exactly, before and after training. A full run asserts a test accuracy of at least 96 %.
 //! accuracy of at least 96 %.
 
 #[path = "../digits/src/data.rs"]
@@ -56,7 +54,7 @@ fn accuracy<B: Operations>(model: &Classifier<B>, set: &Set) -> Result<f64> {
     Ok(right as f64 / set.len() as f64)
 }
 
-/// Of mirrored images: the same even features, odd ones with the other sign.
+/// Checks mirrored images: even features are equal, odd ones change sign.
 fn mirrored<B: Operations>(model: &Classifier<B>, set: &Set) -> Result<()> {
     let (images, _) = set.batch::<B>(&[0, 1, 2, 3]);
     let features = model.rows.forward(images.clone())?;

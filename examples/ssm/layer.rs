@@ -9,9 +9,9 @@ use burn_t4a::ext::Complex;
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::scan::fused::complex_linear_recurrence;
 
-/// `h_t = λ ⊙ h_{t−1} + √(1 − |λ|²) ⊙ u_t` with complex λ, then a perceptron of Re h and Im h beside the
-/// input: the linear recurrent unit of Orvieto and others, *Resurrecting recurrent neural networks for long
-/// sequences*, 2023. `|λ| = exp(−eᵛ)` is below 1 whatever training does.
+/// `h_t = λ ⊙ h_{t−1} + √(1 − |λ|²) ⊙ u_t` with complex λ, then a perceptron of Re h and Im h with a residual
+/// connection: the linear recurrent unit of Orvieto and others, *Resurrecting recurrent neural networks for long
+/// sequences*, 2023. `|λ| = exp(−eᵛ)` is below 1 for any parameters.
 #[derive(Module, Debug)]
 pub struct StateSpace<B: Backend> {
     norm: LayerNorm<B>,
@@ -28,7 +28,7 @@ impl<B: Backend> StateSpace<B> {
         let uniform = |from, to| Tensor::random([states], Distribution::Uniform(from, to), device);
         Self {
             norm: LayerNormConfig::new(width).init(device),
-            // Between 3 and 300 steps.
+            // Time constants between 3 and 300 steps.
             decay: Param::from_tensor(uniform(-5.7, -1.1)),
             angle: Param::from_tensor(uniform(0.0, 0.5)),
             input: LinearConfig::new(width, 2 * states).init(device),
@@ -38,7 +38,7 @@ impl<B: Backend> StateSpace<B> {
 }
 
 impl<B: Operations> StateSpace<B> {
-    /// `[n, batch, width]` to the same.
+    /// Maps `[n, batch, width]` to the same shape.
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let [n, batch, _] = x.dims();
         let states = self.decay.dims()[0];

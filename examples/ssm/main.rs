@@ -1,14 +1,13 @@
-//! Handwritten digits read one pixel after the other: a state-space layer next to burn-nn's LSTM.
+//! Handwritten digits read pixel by pixel: a state-space layer compared with burn-nn's LSTM.
 //!
 //! ```text
 //! cargo run --release --example ssm
 //! ```
 //!
-//! A net sees 64 numbers in a row and says which digit they were. The recurrence of a state-space layer is
-//! linear and diagonal, so all steps of all sequences are one fused operation; an LSTM makes its steps one
-//! by one. Both have about as many parameters, the same optimiser, the same images in the same order, and
-//! are read by the mean of their outputs over time. In these few epochs the LSTM hardly begins to learn what
-//! lies many steps back.
+//! The network receives a sequence of 64 pixels and predicts the digit. The recurrence of a state-space layer is linear
+//! and diagonal, so all steps of all sequences are one fused operation; an LSTM computes its steps one by one. Both
+//! have about the same number of parameters, the same optimiser, the same images in the same order, and are read out by
+//! the mean of their outputs over time. In these few epochs the LSTM hardly learns long-range dependencies.
 
 #[allow(dead_code)]
 #[path = "../digits/src/data.rs"]
@@ -35,7 +34,7 @@ type AD = Autodiff<BurnT4a>;
 
 const EPOCHS: u64 = 12;
 
-// There are two of them.
+// There are only two values of this type.
 #[allow(clippy::large_enum_variant)]
 #[derive(Module, Debug)]
 enum Layer<B: Backend> {
@@ -63,7 +62,7 @@ impl<B: Operations> Net<B> {
     }
 }
 
-/// Test accuracy after training, the last loss, and the time it took.
+/// Test accuracy after training, final loss, and training time.
 fn train(mut net: Net<AD>, rate: f64, digits: &Digits) -> (f64, f32, Duration) {
     let loss = CrossEntropyLossConfig::new().init(&T4aDevice);
     let mut optimizer = AdamConfig::new().init();
@@ -73,7 +72,7 @@ fn train(mut net: Net<AD>, rate: f64, digits: &Digits) -> (f64, f32, Duration) {
     for epoch in 0..EPOCHS {
         shuffle(&mut order, epoch);
         mean = 0.0;
-        // A cosine from the full rate to a twentieth.
+        // Cosine schedule from the full learning rate to a twentieth.
         let phase = std::f64::consts::PI * epoch as f64 / EPOCHS as f64;
         let rate = rate * (0.525 + 0.475 * phase.cos());
         for at in order.chunks(32) {

@@ -1,4 +1,4 @@
-//! The layer, and its check against the matrix that it stands for.
+//! The tensor-train layer, and its comparison with the equivalent dense matrix.
 
 use burn::backend::Autodiff;
 use burn::module::{Module, Param};
@@ -21,7 +21,7 @@ pub struct TensorTrain<B: Backend> {
 
 impl<B: Backend> TensorTrain<B> {
     pub fn new(rank: usize, device: &B::Device) -> Self {
-        // An element of W is a sum of rank² products of three: of variance 2/64, as He and others.
+        // An element of W is a sum of rank² products of three; its variance is 2/64 (He initialisation).
         let deviation = (2.0 / (64.0 * (rank * rank) as f64)).powf(1.0 / 6.0);
         let normal = Distribution::Normal(0.0, deviation);
         Self {
@@ -45,7 +45,7 @@ impl<B: Operations> TensorTrain<B> {
         y.reshape([n, 256]) + self.bias.val().unsqueeze()
     }
 
-    /// W.
+    /// The equivalent dense matrix W.
     fn matrix(&self) -> Result<Tensor<B, 2>> {
         let cores = (self.first.val(), self.middle.val(), self.last.val());
         let w: Tensor<B, 6> = einsum("air,rbjs,sck->abcijk", cores)?;
@@ -53,7 +53,7 @@ impl<B: Operations> TensorTrain<B> {
     }
 }
 
-/// The same outputs and the same gradients as a product with W.
+/// Outputs and gradients equal those of a product with W.
 pub fn check_against_the_matrix() -> Result<()> {
     type AD = Autodiff<BurnT4a>;
     let layer = TensorTrain::<AD>::new(5, &T4aDevice);

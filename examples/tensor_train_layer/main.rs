@@ -1,18 +1,17 @@
-//! A linear layer with a tensor train for its matrix, trained on handwritten digits next to a
-//! dense one.
+//! A linear layer whose matrix is a tensor train, trained on handwritten digits and compared with a dense one.
 //!
 //! ```text
 //! cargo run --release --example tensor_train_layer
 //! ```
 //!
-//! The 64 inputs are read as 4 × 4 × 4 and the 256 outputs as 4 × 8 × 8. The matrix between them is
-//! a product of three small cores (Novikov and others, *Tensorizing Neural Networks*, 2015):
+//! The 64 inputs are reshaped to 4 × 4 × 4 and the 256 outputs to 4 × 8 × 8. The matrix between them is a product of
+//! three small cores (Novikov and others, *Tensorizing Neural Networks*, 2015):
 //!
 //! ```text
 //! W[abc, ijk] = Σ G₁[a, i, r] G₂[r, b, j, s] G₃[s, c, k]
 //! ```
 //!
-//! The layer never builds W: it is one einsum over the images and the cores.
+//! The layer never forms W: it is one einsum over the images and the cores.
 
 #[allow(dead_code)]
 #[path = "../digits/src/data.rs"]
@@ -41,7 +40,7 @@ type AD = Autodiff<BurnT4a>;
 
 const EPOCHS: u64 = 12;
 
-/// The layer to compare: 64 pixels to 256 hidden units.
+/// The layer under comparison: 64 pixels to 256 hidden units.
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant)]
 enum First<B: Backend> {
@@ -49,7 +48,7 @@ enum First<B: Backend> {
     Train(TensorTrain<B>),
 }
 
-/// That layer, and a dense one to 10 digits.
+/// The layer under comparison, and a dense layer to 10 digits.
 #[derive(Module, Debug)]
 struct Net<B: Backend> {
     first: First<B>,
@@ -67,7 +66,7 @@ impl<B: Operations> Net<B> {
     }
 }
 
-/// Test accuracy after training, and the time it took.
+/// Test accuracy after training, and training time.
 fn train(first: First<AD>, digits: &Digits) -> (f64, Duration) {
     let output = LinearConfig::new(256, 10).init(&T4aDevice);
     let mut net = Net { first, output };

@@ -1,4 +1,4 @@
-//! The images: read, shuffled by a fixed permutation, split four to one.
+//! The images: loaded, shuffled by a fixed permutation, split four to one.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 
 use crate::Result;
 
-/// Images and their digits.
+/// Images and their labels.
 #[derive(Default)]
 pub struct Set {
     pub pixels: Vec<[f32; 64]>,
@@ -48,7 +48,7 @@ impl Set {
         self.labels.len()
     }
 
-    /// The images of the given indices as `[n, 1, 8, 8]`, and their digits.
+    /// Images with the given indices as `[n, 1, 8, 8]`, and their labels.
     pub fn batch<B: Backend>(&self, at: &[usize]) -> (Tensor<B, 4>, Tensor<B, 1, Int>) {
         let device = B::Device::default();
         let pixels: Vec<f32> = at.iter().flat_map(|&i| self.pixels[i]).collect();
@@ -59,7 +59,7 @@ impl Set {
     }
 }
 
-/// Fisher–Yates with Knuth's linear congruential generator: the same on every platform.
+/// Fisher–Yates shuffle with Knuth's linear congruential generator: equal on every platform.
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut state = seed;
     for i in (1..items.len()).rev() {

@@ -1,4 +1,4 @@
-//! Trains a convolutional net and a perceptron on 1,797 real handwritten digits.
+//! Trains a convolutional network and a perceptron on 1,797 handwritten digits.
 //!
 //! ```text
 //! cargo run --release -p digits                    on BurnT4a
@@ -6,8 +6,8 @@
 //! cargo run --release -p digits -- --quick         two epochs, for a smoke test
 //! ```
 //!
-//! Everything below is generic over the backend: the only line that names one is the type argument
-//! of `run`. A full run asserts a test accuracy of at least 97 %.
+//! The code below is generic over the backend: only the type argument of `run` names one. A full run asserts a test
+//! accuracy of at least 97 %.
 
 mod data;
 mod model;
@@ -50,7 +50,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The nets, and behind them those of Flex.
+/// Appends the networks trained on Flex.
 #[cfg(feature = "flex")]
 fn with_flex(mut nets: Vec<Trained>, digits: &Digits, plan: &Plan) -> Result<Vec<Trained>> {
     let theirs = run::<Autodiff<burn_flex::Flex>>("flex", digits, plan)?;
@@ -64,7 +64,7 @@ fn with_flex(mut nets: Vec<Trained>, digits: &Digits, plan: &Plan) -> Result<Vec
     Ok(nets)
 }
 
-/// Trains both nets on a backend.
+/// Trains both networks on a backend.
 fn run<B: AutodiffBackend>(
     backend: &'static str,
     digits: &Digits,

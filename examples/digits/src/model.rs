@@ -1,4 +1,4 @@
-//! The two nets.
+//! The two networks.
 
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 
-/// Images `[n, 1, 8, 8]` to scores `[n, 10]`.
+/// Maps images `[n, 1, 8, 8]` to scores `[n, 10]`.
 pub trait Classifier<B: Backend> {
     fn scores(&self, images: Tensor<B, 4>) -> Tensor<B, 2>;
 }

@@ -1,4 +1,4 @@
-//! The confusion matrix for the terminal, the curves as a picture.
+//! Confusion matrix for the terminal, and training curves as an image.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::Result;
 use crate::data::Set;
 use crate::train::{Epoch, Trained};
 
-/// Where generated files go: the build folder.
+/// Output folder of generated files: the build folder.
 pub fn target() -> PathBuf {
     let dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let dir = dir.join("digits");
@@ -40,8 +40,8 @@ pub fn confusion(set: &Set, predictions: &[i32]) {
     println!();
 }
 
-/// Loss and test accuracy over the epochs, side by side: a color per net, thin lines for a second
-/// backend, whose curves may lie on those of the first.
+/// Loss and test accuracy over the epochs, in two panels: one color per network, thin lines for a second backend, whose
+/// curves may coincide with those of the first.
 pub fn curves(nets: &[Trained]) -> Result<PathBuf> {
     let path = target().join("digits.svg");
     let root = SVGBackend::new(path.as_path(), (1100, 440)).into_drawing_area();
@@ -51,7 +51,7 @@ pub fn curves(nets: &[Trained]) -> Result<PathBuf> {
     let accuracy = |epoch: &Epoch| 100.0 * epoch.test;
     let (least, most) = bounds(nets, 0, loss);
     draw(&left, "training loss", nets, 0, (least * 0.8..most * 1.25).log_scale(), loss)?;
-    // The first epochs are far below: with them nobody could tell the others apart.
+    // The first epochs are excluded: their range would hide the differences of the others.
     let from = nets[0].history.len() / 8;
     let (least, _) = bounds(nets, from, accuracy);
     draw(&right, "test accuracy in %", nets, from, least.floor()..100.0, accuracy)?;
@@ -60,7 +60,7 @@ pub fn curves(nets: &[Trained]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The least and the most of a value from an epoch on.
+/// Minimum and maximum of a value from an epoch on.
 fn bounds(nets: &[Trained], from: usize, value: impl Fn(&Epoch) -> f64) -> (f64, f64) {
     let all = nets.iter().flat_map(|net| &net.history[from..]).map(value);
     all.fold((f64::INFINITY, 0.0), |(least, most), x| (x.min(least), x.max(most)))

@@ -1,4 +1,4 @@
-//! The training loop, and the model saved and loaded again.
+//! Training loop, and a round trip of the model through a file.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::Result;
 use crate::data::{Digits, Set, shuffle};
 use crate::model::Classifier;
 
-/// How to train.
+/// Training hyperparameters.
 pub struct Plan {
     pub epochs: usize,
     pub batch: usize,
@@ -25,7 +25,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The learning rate when a part `done` of the training is over.
+    /// Learning rate after a fraction `done` of the training.
     fn rate_at(&self, done: f64) -> f64 {
         0.5 * self.rate * (1.0 + (std::f64::consts::PI * done).cos())
     }
@@ -66,7 +66,7 @@ impl Trained {
     }
 }
 
-/// Trains a net, saves it, loads it again, and checks that the loaded one predicts the same.
+/// Trains a network, saves it, loads it, and checks that the loaded one makes equal predictions.
 pub fn train<B, M>(
     backend: &'static str,
     name: &'static str,
@@ -141,7 +141,7 @@ fn accuracy(set: &Set, predictions: &[i32]) -> f64 {
     right as f64 / set.len() as f64
 }
 
-/// One bar for all epochs: nothing of it is left behind, and nothing is drawn where no terminal is.
+/// One progress bar for all epochs; it is cleared at the end, and not drawn without a terminal.
 fn progress(steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
     let style = "{bar:32} {pos}/{len} steps  {per_sec}  {eta} left  {msg}";

@@ -1,4 +1,4 @@
-//! The program from its data to its pictures, for two epochs.
+//! Runs the complete program, from data to images, for two epochs.
 
 use std::process::Command;
 
