@@ -11,8 +11,8 @@ use t4a_algebra::simd::{Isa, Loop, dispatch};
 
 const LEN: usize = 1 << 20;
 
-/// Sets every `y[i]` to an expression in `x[i]`, vectorised. A closure would not do: nothing makes
-/// the compiler inline it, and outside of the loop it has no wide instructions.
+/// Sets every `y[i]` to an expression in `x[i]`, vectorised. A macro, not a closure: a closure may not be inlined into
+/// the loop, and then is not compiled for the wide instruction set.
 macro_rules! mapped {
     (|$v:ident: $t:ty| $value:expr) => {{
         struct Map<'a>(&'a [$t], &'a mut [$t]);
@@ -115,8 +115,8 @@ macro_rules! table {
     };
 }
 
-/// A copy and then a slice function in place, in pieces that stay in the nearest cache and are
-/// copied by vector moves: long copies between buffers at like offsets in a page can be slow.
+/// A copy followed by an in-place slice function, in pieces that fit in the L1 cache and are copied by vector moves:
+/// long copies between buffers at equal page offsets can be slow.
 macro_rules! sliced {
     ($name:ident) => {{
         struct Slices<'a>(&'a [f64], &'a mut [f64]);

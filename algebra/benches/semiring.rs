@@ -1,6 +1,6 @@
-//! Tropical matrix products next to `tropical-gemm`, with and without winners, on one thread and
-//! on all, and the fraction of what the vector units can do: sums, as multiply-adds with a factor of 1, and
-//! maxima on registers, measured in the same run.
+//! Tropical matrix products next to `tropical-gemm`, with and without argmax, on one thread and on all, and the
+//! fraction of the peak rate of the vector units: additions (as multiply-adds with a factor of 1) and maxima on
+//! registers, measured in the same run.
 //!
 //! `cargo bench --bench semiring [filter] [largest n, 1024]`. Every row is checked against the peer, and the peer
 //! against the triple loop at the smallest size, before it is timed.
@@ -19,7 +19,7 @@ use tropical_gemm::{
     tropical_matmul_with_argmax,
 };
 
-/// Vectors that are added to and compared at the same time in the measurement of the limit.
+/// Number of independent dependency chains in the measurement of the peak rate.
 const CHAINS: usize = 12;
 
 /// `x ← max(one·x + a, b)` on registers only.
@@ -36,7 +36,7 @@ impl<T: Real, const LANES: usize> Loop for Limit<T, LANES> {
     #[inline(always)]
     fn run(self) -> Self::Output {
         let Limit { steps, x, one, a, b } = self;
-        // Chains by name: a loop over them is not kept in registers.
+        // Chains as named variables: arrays in a loop are not kept in registers.
         let [
             mut x0,
             mut x1,
@@ -66,7 +66,7 @@ impl<T: Real, const LANES: usize> Loop for Limit<T, LANES> {
     }
 }
 
-/// Additions with maxima per second and thread.
+/// Peak rate of additions with maxima, per second and thread.
 fn limit<T: Real>() -> f64 {
     fn of<T: Real, const LANES: usize>() -> f64 {
         let steps = 200_000;
@@ -86,7 +86,7 @@ fn limit<T: Real>() -> f64 {
     }
 }
 
-/// Best of several runs, in seconds; at least three and until a quarter of a second is spent.
+/// Best of several runs, in seconds; at least three runs and a quarter of a second in total.
 fn time<R>(mut run: impl FnMut() -> R) -> f64 {
     let (mut best, mut spent, mut runs) = (f64::INFINITY, Duration::ZERO, 0);
     while runs < 3 || (spent < Duration::from_millis(250) && runs < 2000) {
@@ -100,7 +100,7 @@ fn time<R>(mut run: impl FnMut() -> R) -> f64 {
     best
 }
 
-/// Distinct numbers, so that winners are unique.
+/// Distinct numbers, so that the argmax is unique.
 fn operand<T: Real>(len: usize, seed: u64) -> Vec<T> {
     let mut x = seed;
     let mut next = || {
@@ -126,7 +126,7 @@ impl Bench {
         self.filters.is_empty() || self.filters.iter().any(|f| name.contains(f.as_str()))
     }
 
-    /// One table: sizes by threads, ours against the peer's values and winners.
+    /// One table: sizes by threads; this crate against the peer's values and argmax.
     fn table<S, T, P>(&self, name: &str)
     where
         S: Selective<T>,
@@ -156,7 +156,7 @@ impl Bench {
             let (mut c, mut arg) = (vec![T::ZERO; n * n], vec![0u32; n * n]);
             for pool in &self.pools {
                 let threads = pool.current_num_threads();
-                // The pool is the peer's.
+                // The thread pool is the peer's.
                 parallel::set_threads(threads);
                 let parallelism =
                     if threads == 1 { Parallelism::Seq } else { Parallelism::Threads(0) };

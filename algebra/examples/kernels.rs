@@ -1,15 +1,15 @@
-//! Kernels to be looked at, and what looks at them.
+//! Check of the vectorisation of kernels in the generated assembly.
 //!
 //! ```sh
 //! cargo rustc --release -p t4a-algebra --example kernels -- --emit asm -C codegen-units=1 -C symbol-mangling-version=v0
 //! cargo run --release -p t4a-algebra --example kernels -- target/release/examples/kernels-*.s
 //! ```
 //!
-//! Without arguments it runs each kernel once. With a file of assembly, of x86-64 or AArch64, it finds the
-//! innermost loop of each kernel that computes most, for every instruction set it was compiled for, and fails
-//! if that does not compute on registers of full width, has a scalar operation for two of theirs, or a move
-//! from or to the stack for four: what a machine without these instructions cannot measure. `.ci/kernels` does
-//! both targets.
+//! Without arguments the program runs each kernel once. With a file of assembly, for x86-64 or AArch64, it finds the
+//! most arithmetic-intensive innermost loop of each kernel, for every instruction set for which it was compiled. It
+//! fails if the loop does not use registers of full width, or has more than one scalar operation per two vector
+//! operations, or more than one move from or to the stack per four. This check also covers instruction sets that the
+//! machine does not have. `.ci/kernels` runs both targets.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -23,14 +23,14 @@ mod assembly;
 
 use assembly::{Function, Machine};
 
-/// A kernel: what its symbol contains, and how many vector operations its loop has at least.
+/// A kernel: substrings of its symbol, and the minimum number of vector operations of its loop.
 struct Kernel {
     name: &'static str,
     symbol: &'static [&'static str],
     least: usize,
 }
 
-/// Types of elements in symbols: `f` is `f32`, `d` is `f64`, `l` is `i32`.
+/// Element types in symbols: `f` is `f32`, `d` is `f64`, `l` is `i32`.
 const KERNELS: &[Kernel] = &[
     Kernel {
         name: "max-plus f32",
@@ -106,7 +106,7 @@ fn product<S: Selective<T>, T: Numeric>() {
     black_box((c, arg));
 }
 
-/// `map!(Name, f)`: a loop of an elementary function, whose type has that name.
+/// `map!(Name, f)`: a loop over an elementary function, as a type of that name.
 macro_rules! map {
     ($name:ident, $t:ty, $f:path) => {{
         struct $name<'a>(&'a [$t], &'a mut [$t]);
@@ -162,7 +162,7 @@ fn main() -> ExitCode {
             println!("{:26} no symbol", kernel.name);
             bad += 1;
         }
-        // Without fused multiply-adds nothing is promised but right results.
+        // Without fused multiply-add only correct results are required.
         for hot in found.into_iter().filter(|hot| hot.promised != "sse2") {
             let right = hot.wide >= kernel.least && hot.set == hot.promised;
             let good = right && 2 * hot.scalar <= hot.wide && 4 * hot.stack <= hot.wide;

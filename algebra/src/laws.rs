@@ -1,14 +1,14 @@
-//! The axioms as checks on samples, for the semirings of this crate and everybody's own.
+//! Checks of the axioms on samples, for built-in and user-defined semirings.
 //!
-//! A check takes elements and a notion of sameness, `PartialEq::eq` or a tolerance, tries every
-//! combination and names the first law that fails with the elements that break it. Samples should
-//! hold 0, 1, values that tie, and extremes.
+//! A check takes elements and an equivalence relation, `PartialEq::eq` or a tolerance, tests every combination and
+//! returns the first violated law with the elements that violate it. Samples should include 0, 1, values that tie, and
+//! extremes.
 
 use std::fmt::Debug;
 
 use crate::{Cancellative, Extended, Numeric, Scalar, Selective, Semiring, UncheckedSemiring};
 
-/// A law that does not hold, and for which elements.
+/// A violated law, and the elements that violate it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{law} fails for {elements:?}: {left:?} is not {right:?}")]
 pub struct Violation<T: Debug> {
@@ -22,8 +22,8 @@ pub struct Violation<T: Debug> {
     pub right: T,
 }
 
-/// Checks that `S` is a semiring on `elements`: associativity, commutativity of ⊕, identities,
-/// distributivity on both sides, annihilation, and that `mul_add` is what it says.
+/// Checks that `S` is a semiring on `elements`: associativity, commutativity of ⊕, identities, distributivity on both
+/// sides, annihilation, and consistency of `mul_add`.
 ///
 /// Cost: n³ for n elements.
 ///
@@ -64,8 +64,8 @@ pub fn semiring<S: Semiring<T>, T: Scalar>(
     Ok(())
 }
 
-/// Checks that ⊕ picks what [`Selective::better`] prefers, that this is a strict weak order with
-/// 0 as its least element, and that ⊗ keeps it.
+/// Checks that ⊕ returns the operand that [`Selective::better`] prefers, that this is a strict weak order with 0 as its
+/// least element, and that ⊗ preserves it.
 ///
 /// Cost: n³ for n elements.
 ///
@@ -120,7 +120,7 @@ pub fn selective<S: Selective<T>, T: Scalar>(
     Ok(())
 }
 
-/// Checks that ⊗ with what [`Cancellative::cancels`] keeps strict preference, and that 0 does not
+/// Checks that ⊗ by elements for which [`Cancellative::cancels`] preserves strict preference, and that 0 does not
 /// cancel.
 ///
 /// Cost: n³ for n elements.
@@ -152,8 +152,8 @@ pub fn cancellative<S: Cancellative<T>, T: Scalar>(elements: &[T]) -> Result<(),
     Ok(())
 }
 
-/// Checks that the arithmetic without checks gives on elements that fit what the semiring gives: 0,
-/// sums of one and of two terms, their order, and 0 as a factor.
+/// Checks that the unchecked arithmetic agrees with the semiring on elements that fit: 0, sums of one and of two terms,
+/// their order, and 0 as a factor.
 ///
 /// Cost: n⁴ for n elements.
 ///

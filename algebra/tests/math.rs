@@ -4,8 +4,8 @@
 use t4a_algebra::math::{f32 as single, f64 as double};
 use t4a_algebra::simd::{Loop, dispatch};
 
-/// Sets every `y[i]` to an expression in `x[i]`, vectorised. A closure would not do: nothing makes
-/// the compiler inline it, and outside of the loop it has no wide instructions.
+/// Sets every `y[i]` to an expression in `x[i]`, vectorised. A macro, not a closure: a closure may not be inlined into
+/// the loop, and then is not compiled for the wide instruction set.
 macro_rules! mapped {
     (|$v:ident: $t:ty| $value:expr) => {{
         struct Map<'a>(&'a [$t], &'a mut [$t]);
@@ -76,7 +76,7 @@ fn edges_f32() -> Vec<f32> {
     v.iter().flat_map(|&x| [x, -x]).collect()
 }
 
-/// Samples of every scale: all exponents, and densely where the functions vary.
+/// Samples of every scale: all exponents, and dense samples where the functions vary.
 fn samples_f64() -> Vec<f64> {
     let mut p = Patterns(0x9e37_79b9_7f4a_7c15);
     let mut v = vec![0.0, 5e-324, f64::MIN_POSITIVE, 0.5, 1.0, f64::MAX, f64::INFINITY, f64::NAN];
@@ -132,14 +132,14 @@ fn scan_f64(
     }
 }
 
-/// References that `libm` does not have as such.
+/// Reference functions that `libm` lacks.
 mod reference {
-    /// Overflow of the exponential would be harmless on the right, wrong on the left.
+    /// Two forms, because overflow of the exponential would give a wrong result for negative x.
     pub(super) fn sigmoid(x: f64) -> f64 {
         if x < 0.0 { libm::exp(x) / (1.0 + libm::exp(x)) } else { 1.0 / (1.0 + libm::exp(-x)) }
     }
 
-    /// `libm::acosh` leaves its value below 1 open.
+    /// `libm::acosh` does not specify its value below 1.
     pub(super) fn acosh(x: f64) -> f64 {
         if x < 1.0 { f64::NAN } else { libm::acosh(x) }
     }
@@ -244,7 +244,7 @@ fn pow() {
 fn atan2() {
     let edges = [0.0, 1.0, 2.0, 1e-30, 1e30, f64::INFINITY, -0.0, -1.0, -1e30, f64::NEG_INFINITY];
     let mut points = vec![(f64::NAN, 1.0), (1.0, f64::NAN), (5e-324, 1.0), (f64::MAX, f64::MAX)];
-    // Subnormal coordinates, whose halves round.
+    // Subnormal coordinates, whose halves are rounded.
     for (a, b) in [(2.0, 3.0), (3.0, 2.0), (1.0, 3.0), (5.0, 7.0)] {
         points.extend([1.401_298_464_324_817e-45, 5e-324].map(|unit| (a * unit, b * unit)));
     }
@@ -263,9 +263,9 @@ fn atan2() {
     }
 }
 
-/// On the left the rounded argument of `erfc` would spoil the reference in f64. There the tail is
-/// held to Laplace's continued fraction Φ(−a) = φ(a)/(a + 1/(a + 2/(a + 3/…))) (Abramowitz &
-/// Stegun 26.2.14), at points whose squares are exact.
+/// For negative x the rounded argument of `erfc` would make the reference in f64 inaccurate. There the tail is compared
+/// with Laplace's continued fraction Φ(−a) = φ(a)/(a + 1/(a + 2/(a + 3/…))) (Abramowitz & Stegun 26.2.14), at points
+/// whose squares are exact.
 #[test]
 fn gelu() {
     let reference = |x: f64| match x {
@@ -286,8 +286,7 @@ fn gelu() {
     }
 }
 
-/// Against the formula in f64 near zero, and against the continued fraction on the tails, where the
-/// formula cancels.
+/// Compared with the formula in f64 near zero, and with the continued fraction on the tails, where the formula cancels.
 #[test]
 fn gelu_derivative() {
     let density = |x: f64| libm::exp(-0.5 * x * x) / (2.0 * std::f64::consts::PI).sqrt();
@@ -325,7 +324,7 @@ fn gelu_derivative() {
 
 #[test]
 fn slices_of_sines_equal_the_scalars() {
-    // Blocks with and without far arguments, and a ragged end.
+    // Blocks with and without far arguments, and a partial block at the end.
     let mut p = Patterns(5);
     macro_rules! check {
         ($t:ident $bits:ident: $($scalar:path, $slice:path;)*) => {

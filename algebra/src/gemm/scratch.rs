@@ -1,5 +1,4 @@
-//! Uninitialised memory for packed panels: on the stack for small products, else a buffer that
-//! each thread keeps.
+//! Uninitialised memory for packed panels: on the stack for small products, else a buffer retained by each thread.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -25,14 +24,14 @@ impl Stack {
     }
 }
 
-/// Memory for a number of elements, lent until dropped.
+/// Memory for a number of elements, returned to the thread on drop.
 pub(super) struct Scratch<T> {
     ptr: *mut T,
     heap: Option<Vec<Line>>,
 }
 
 impl<T> Scratch<T> {
-    /// Room for `len` elements, in `stack` if they fit.
+    /// Memory for `len` elements, in `stack` if they fit.
     #[inline(always)]
     pub(super) fn new(len: usize, stack: &mut Stack) -> Self {
         let lines = len.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>());
@@ -46,7 +45,7 @@ impl<T> Scratch<T> {
     #[inline(never)]
     fn on_heap(lines: usize) -> Self {
         let lines = lines + align_of::<T>() / align_of::<Line>();
-        // Taken out while in use: the arithmetic of an element may itself multiply matrices.
+        // Taken out while in use: the arithmetic of an element may call a matrix product recursively.
         let mut buffer = KEPT.take();
         if buffer.capacity() < lines {
             buffer = Vec::with_capacity(lines);

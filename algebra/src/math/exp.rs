@@ -63,7 +63,7 @@ pub(super) fn exp_sum_below<L: Exponential>(hi: L, lo: L) -> L {
     scale_down(p + L::of(1.0), k)
 }
 
-/// `eˣ` for `x ≤ 0` where a subnormal result may as well be 0.
+/// `eˣ` for `x ≤ 0`; subnormal results may be flushed to 0.
 #[inline(always)]
 pub(super) fn exp_negative<L: Exponential>(x: L) -> L {
     // 2ᵏ stays normal above this limit.
@@ -88,8 +88,8 @@ pub(super) fn exp_m1<L: Exponential>(x: L) -> L {
 
 /// `1/(1 + e)` or, for negative `x`, `e/(1 + e)` with e = e^(−|x|) ≤ 1, so that nothing overflows.
 ///
-/// The rounding errors of eʳ and of the sum are put back to first order: the first counts
-/// `1/(1 + e) ≈ 1 − ¾e` in the second form, the second 1 in both, near enough.
+/// The rounding errors of eʳ and of the sum are corrected to first order, with approximate factors:
+/// `1/(1 + e) ≈ 1 − ¾e` for the first in the second form, and 1 for the second in both.
 #[inline(always)]
 pub(super) fn sigmoid<L: Exponential>(x: L) -> L {
     let (zero, one) = (L::of(0.0), L::of(1.0));

@@ -1,5 +1,5 @@
-//! Elementary functions on `f64`. Errors are in units in the last place of the exact result;
-//! tests hold them on arguments of every scale.
+//! Elementary functions on `f64`. Errors are in units in the last place of the exact result; tests check them on
+//! arguments of every scale.
 
 use super::{arc, erf as gaussian, exp as exponential, hyperbolic, log, pow as power, trig};
 

@@ -1,8 +1,7 @@
 //! Hyperbolic functions and their inverses.
 //!
-//! Near 0 odd polynomials x + x³·P(x²) of least maximum relative error; further out the
-//! exponential. The inverses are logarithms of sums whose leading digits do not cancel; `f32`
-//! takes them in `f64`.
+//! Near 0 odd polynomials x + x³·P(x²) of least maximum relative error; elsewhere the exponential. The inverses are
+//! logarithms of sums without cancellation; for `f32` they are computed in `f64`.
 
 use super::exp::{Exponential, exp_negative, exp_sum};
 use super::lane::{Lane, horner, pick};
@@ -73,7 +72,7 @@ pub(super) fn cosh<L: Hyperbolic>(x: L) -> L {
 pub(super) fn tanh<L: Hyperbolic>(x: L) -> L {
     let a = x.abs();
     let e = exp_negative(L::of(-2.0) * a);
-    // 1 − 2e/(1 + e) loses nothing: the quotient is at most ½ here.
+    // 1 − 2e/(1 + e) has no cancellation: the quotient is at most ½ here.
     let far = L::of(1.0) - (e + e) / (L::of(1.0) + e);
     pick(a < L::of(0.55), odd(a, L::TANH), far).copysign(x)
 }
@@ -109,7 +108,7 @@ pub(super) fn atanh_f32(x: f32) -> f32 {
     pick(a < 1.0, y, pole).copysign(x)
 }
 
-/// From here on √(x² ± 1) rounds to x, and 1 + x to x.
+/// Threshold above which √(x² ± 1) rounds to x, and 1 + x to x.
 const FAR: f64 = 1_152_921_504_606_846_976.0;
 
 /// `ln1p(a + a²/(1 + √(a² + 1)))`, and `ln a + ln 2` before a² overflows.
@@ -124,7 +123,7 @@ pub(super) fn asinh_f64(x: f64) -> f64 {
     pick(a < f64::TINY, a, y).copysign(x)
 }
 
-/// `ln1p(t + √(2t + t²))` with t = x − 1, and `ln x + ln 2` where that is the same.
+/// `ln1p(t + √(2t + t²))` with t = x − 1, and `ln x + ln 2` where both are equal after rounding.
 #[inline(always)]
 pub(super) fn acosh_f64(x: f64) -> f64 {
     let t = x - 1.0;

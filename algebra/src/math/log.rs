@@ -40,7 +40,7 @@ pub(super) fn split<L: Logarithm>(x: L) -> (L, L) {
     (k - pick(subnormal, L::of(L::LIFT.1), L::of(0.0)), m)
 }
 
-/// `k·ln 2 + ln(1 + f) + low`, with `low` small against the sum.
+/// `k·ln 2 + ln(1 + f) + low`, with `low` small relative to the sum.
 #[inline(always)]
 fn assemble<L: Logarithm>(k: L, f: L, low: L) -> L {
     let s = f / (L::of(2.0) + f);
@@ -50,7 +50,7 @@ fn assemble<L: Logarithm>(k: L, f: L, low: L) -> L {
     k.fma(L::LN_2.0, f - (half - tail))
 }
 
-/// `y`, the logarithm of `x` if `x` is positive and finite, else the limit: −∞ at 0, NaN below.
+/// `y`, the logarithm of `x`, if `x` is positive and finite; otherwise −∞ at 0, NaN below, and the limit at ∞.
 #[inline(always)]
 fn limits<L: Lane>(x: L, y: L) -> L {
     let y = pick(x < L::INFINITY, y, x);
@@ -64,13 +64,13 @@ pub(super) fn ln<L: Logarithm>(x: L) -> L {
     limits(x, assemble(k, m - L::of(1.0), L::of(0.0)))
 }
 
-/// `ln(1 + x)`; `1 + x` is split with the rounding error of the sum carried along.
+/// `ln(1 + x)`; `1 + x` is split, and the rounding error of the sum is included.
 #[inline(always)]
 pub(super) fn ln_1p<L: Logarithm>(x: L) -> L {
     let one = L::of(1.0);
     let u = one + x;
     let (k, m) = u.split();
-    // The error of the sum (Knuth's two-sum), scaled like m; |k| is small where it matters.
+    // The error of the sum (Knuth's two-sum), scaled like m; |k| is small where it is significant.
     let v = u - x;
     let lost = (one - v) + (x - (u - v));
     let lost = lost * (m / u);

@@ -21,7 +21,7 @@ macro_rules! complex {
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
             const COMMUTES: bool = true;
             type Acc = Self;
-            // SAFETY: a type of the library.
+            // SAFETY: `Self` is `c32` or `c64`.
             const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Complex>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }

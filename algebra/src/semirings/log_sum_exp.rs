@@ -3,13 +3,12 @@
 use crate::gemm::{Kernel, log_sum};
 use crate::{Float, Semiring};
 
-/// `a ⊕ b = ln(eᵃ + eᵇ)`, `a ⊗ b = a + b`, with −∞ and 0: sums and products of numbers given by
-/// their logarithms. Partition functions, forward probabilities.
+/// `a ⊕ b = ln(eᵃ + eᵇ)`, `a ⊗ b = a + b`, with −∞ and 0: sums and products of numbers represented by their logarithms.
+/// Partition functions, forward probabilities.
 ///
-/// At temperature T, contract x/T and multiply the result by T.
+/// For temperature T, contract x/T and multiply the result by T.
 ///
-/// Neither overflows nor underflows; −∞ is exact. Matrix products take their sums in `f64`,
-/// see [`crate::gemm`].
+/// Neither overflows nor underflows; −∞ is exact. Matrix products accumulate in `f64`, see [`crate::gemm`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LogSumExp;
 
@@ -22,7 +21,7 @@ impl<T: Float> Semiring<T> for LogSumExp {
     #[inline(always)]
     fn add(a: T, b: T) -> T {
         let (most, least) = (a.max(b), a.min(b));
-        // ∞ − ∞ is NaN; the larger one is the sum then.
+        // For equal infinities ∞ − ∞ is NaN; the sum is then the larger operand.
         let low = most.add(least.sub(most).exp().ln_1p());
         if most.is_finite() { low } else { most }
     }

@@ -5,8 +5,8 @@ use crate::{Cancellative, Extended, Numeric, Selective, Semiring, UncheckedSemir
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a·b`, with 0 and 1, on numbers ≥ 0: most probable explanations.
 ///
-/// Negative numbers are not elements, see [`Semiring::contains`]: the maximum with 0 would swallow
-/// their products. `0·∞ = 0`. Integers saturate at `MAX`.
+/// Negative numbers are not elements, see [`Semiring::contains`]: the maximum with 0 would absorb their products.
+/// `0·∞ = 0`. Integers saturate at `MAX`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MaxMul;
 

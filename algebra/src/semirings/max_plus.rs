@@ -5,7 +5,7 @@ use crate::{Cancellative, Numeric, Selective, Semiring, Signed, UncheckedSemirin
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a + b`, with −∞ and 0: best scores, longest paths, ground states.
 ///
-/// Integers saturate; `MIN` is −∞, and a sum that falls below the range becomes −∞.
+/// Integers saturate; `MIN` is −∞, and a sum below the range becomes −∞.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MaxPlus;
 

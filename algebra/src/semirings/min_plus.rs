@@ -5,7 +5,7 @@ use crate::{Cancellative, Extended, Numeric, Selective, Semiring, UncheckedSemir
 
 /// `a ⊕ b = min(a, b)`, `a ⊗ b = a + b`, with +∞ and 0: shortest paths, least energies.
 ///
-/// Integers saturate; `MAX` is +∞, and a sum that exceeds the range becomes +∞.
+/// Integers saturate; `MAX` is +∞, and a sum above the range becomes +∞.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MinPlus;
 

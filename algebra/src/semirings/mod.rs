@@ -14,9 +14,8 @@
 //! KBest<K, S>  K values, sorted    the K best of 2K; of all K² pairs; S selective
 //! ```
 //!
-//! ±∞ of an integer type are its extremes. **NaN** among the operands of ⊕ or ⊗ gives NaN, in
-//! whatever order a sum is taken, also inside of matrix products; the argmax of such a sum is its
-//! first NaN. No operation makes a NaN of other numbers.
+//! ±∞ of an integer type are its extreme values. A **NaN** operand of ⊕ or ⊗ gives NaN, for any order of a sum, also in
+//! matrix products; the argmax of such a sum is its first NaN. No operation returns NaN for operands that are not NaN.
 
 mod boolean;
 mod counting;

@@ -5,7 +5,7 @@ use crate::{Numeric, Semiring};
 
 /// `a ⊕ b = a + b`, `a ⊗ b = a·b`, with 0 and 1: ordinary sums and products. Integers wrap.
 ///
-/// An element type with a matrix product of its own names it in [`Numeric::GEMM`].
+/// An element type with a dedicated matrix product sets it in [`Numeric::GEMM`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standard;
 
