@@ -7,7 +7,6 @@
 //! Sentences are drawn from a hidden Markov model with ambiguous words: "light" is an adjective, a noun or a verb. A
 //! network scores every word separately; [`Crf`] learns transition scores, and both are trained by the likelihood of
 //! whole sentences. The accuracy is asserted to be far above that of the best classifier of single words.
-//! be said of single words.
 
 use burn::backend::Autodiff;
 use burn::module::{AutodiffModule, Module};

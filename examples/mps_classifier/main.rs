@@ -3,9 +3,9 @@
 //! ```text
 //! cargo run --release --example mps_classifier [-- --quick]
 //! ```
+//!
 //! Its tensors are graded by the parity under reflection of the image: for a mirrored image, odd features change sign
 //! and even ones do not, exactly, before and after training. A full run asserts a test accuracy of at least 96 %.
-//! accuracy of at least 96 %.
 
 #[path = "../digits/src/data.rs"]
 mod data;

@@ -1,16 +1,16 @@
-//! Minima of functions on trees of tensors: L-BFGS, and Newton's method with conjugate gradients.
+//! Minimisation of functions on trees of tensors: L-BFGS, and Newton's method with conjugate gradients.
 //!
 //! ```text
-//! lbfgs      directions by the last steps and gradients; function and gradient on Autodiff<B>
-//! newton_cg  directions by conjugate gradients on products with the Hessian; on Autodiff<Jvp<B>>
+//! lbfgs      directions from recent steps and gradients; function and gradient on Autodiff<B>
+//! newton_cg  directions from conjugate gradients on Hessian-vector products; on Autodiff<Jvp<B>>
 //! ```
 //!
-//! Both search along a direction for a point that satisfies the strong Wolfe conditions. Nocedal and Wright, "Numerical
-//! Optimization", 2nd edition: algorithms 7.4 and 7.5 for L-BFGS, 7.1 for Newton-CG, 3.5 and 3.6 for the line search. Numbers
-//! of the search are read on the host.
+//! Both use a line search for the strong Wolfe conditions. Nocedal and Wright, "Numerical Optimization", 2nd edition:
+//! algorithms 7.4 and 7.5 for L-BFGS, 7.1 for Newton-CG, 3.5 and 3.6 for the line search. The scalars of the search are
+//! read on the host.
 //!
-//! Derivatives of a minimum in parameters of the function are those of a root of its gradient:
-//! [`root`](burn_t4a::ext::scan::root) from the minimum on.
+//! Derivatives of a minimum with respect to parameters of the function are those of a root of its gradient: call
+//! [`root`](burn_t4a::ext::scan::root) with the minimum as the initial value.
 //!
 //! ```
 //! use burn_t4a::{BurnT4a, T4aDevice};
@@ -39,43 +39,44 @@ use burn_tensor::Tensor;
 
 use crate::derivatives::{Result, Twice, hvp, value_and_grad};
 
-/// When a search ends.
+/// Stopping criteria and settings of a minimisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Minimise {
-    /// Largest element of the gradient, times 1 or the absolute value of the function if that is larger.
+    /// Tolerance for the largest absolute element of the gradient, relative to the absolute value of the function where
+    /// that exceeds 1.
     pub tolerance: f64,
-    /// Most steps. Each takes at least one value and gradient.
+    /// Maximum number of steps. Each step evaluates the function and its gradient at least once.
     pub steps: usize,
-    /// Steps and gradients that L-BFGS keeps.
+    /// Number of steps and gradient differences stored by L-BFGS.
     pub memory: usize,
 }
 
 impl Default for Minimise {
-    /// 10⁻⁵, which `f32` can reach, 200 steps and 10 kept ones.
+    /// Tolerance 10⁻⁵, which is attainable in `f32`, 200 steps, and 10 stored ones.
     fn default() -> Self {
         Self { tolerance: 1e-5, steps: 200, memory: 10 }
     }
 }
 
-/// The end of a search.
+/// Result of a minimisation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Minimum<P> {
-    /// The point.
+    /// Final point.
     pub x: P,
-    /// The function there.
+    /// Function value at the final point.
     pub value: f64,
-    /// The largest element of the gradient there.
+    /// Largest absolute element of the gradient at the final point.
     pub gradient: f64,
     /// Number of steps.
     pub steps: usize,
-    /// Number of values and gradients that were computed.
+    /// Number of evaluations of the function and its gradient.
     pub evaluations: usize,
-    /// True if the gradient is within the tolerance. Otherwise the steps have ended, or no point along the direction is lower,
-    /// as at the limit of rounding, or the function is not finite.
+    /// True if the gradient is within the tolerance. Otherwise the maximum number of steps was reached, the line search
+    /// found no lower point (at the limit of rounding, for example), or the function is not finite.
     pub converged: bool,
 }
 
-/// Elements of a tree as one vector.
+/// The float leaves of a tree as one vector.
 #[derive(Clone)]
 struct Vector<B: Backend>(Vec<FloatTensor<B>>);
 
@@ -106,7 +107,7 @@ impl<B: Backend> Vector<B> {
         Self(self.0.iter().map(one).collect())
     }
 
-    /// The largest absolute value; NaN if there is one.
+    /// Largest absolute value; NaN if an element is NaN.
     fn largest(&self) -> f64 {
         let largest = |x: &FloatTensor<B>| match x.shape().num_elements() {
             0 => 0.0,
@@ -125,7 +126,7 @@ struct Point<B: Backend> {
     gradient: Vector<B>,
 }
 
-/// A function, and the number of times that it was evaluated.
+/// A function with a counter of its evaluations.
 struct Objective<F> {
     evaluate: F,
     evaluations: usize,
@@ -147,12 +148,12 @@ impl<F> Objective<F> {
 /// Sufficient decrease and curvature of the strong Wolfe conditions.
 const DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
-/// Points of one line search.
+/// Maximum number of points of one line search.
 const TRIES: usize = 25;
 
-/// A point along a direction that satisfies the strong Wolfe conditions, or else the lowest point that was found; `None` if none
-/// is lower than the start. Where values differ by rounding only, slopes decide: the approximate conditions of Hager and Zhang,
-/// SIAM Journal on Optimization 16 (2005).
+/// Line search for a point that satisfies the strong Wolfe conditions; otherwise the lowest point found, or `None` if
+/// none is lower than the start. Where values differ by rounding errors only, slopes are compared: the approximate
+/// Wolfe conditions of Hager and Zhang, SIAM Journal on Optimization 16 (2005).
 fn search<B: Backend, F: FnMut(&Vector<B>) -> Result<(f64, Vector<B>)>>(
     objective: &mut Objective<F>,
     from: &Point<B>,
@@ -163,7 +164,7 @@ fn search<B: Backend, F: FnMut(&Vector<B>) -> Result<(f64, Vector<B>)>>(
     if slope.is_nan() || slope >= 0.0 {
         return Ok(None);
     }
-    // Ends of the interval: step, value, slope.
+    // End points of the interval: step, value, slope.
     let (mut low, mut high): ([f64; 3], Option<[f64; 3]>) = ([0.0, from.value, slope], None);
     let (mut step, mut best): (f64, Option<Point<B>>) = (first, None);
     for _ in 0..TRIES {
@@ -194,7 +195,7 @@ fn search<B: Backend, F: FnMut(&Vector<B>) -> Result<(f64, Vector<B>)>>(
     Ok(best)
 }
 
-/// The minimum of the cubic through both ends, or the middle if that is too near to one of them.
+/// Minimum of the cubic interpolant of both end points, or the midpoint if that is too close to one of them.
 fn between([a, fa, da]: [f64; 3], [b, fb, db]: [f64; 3]) -> f64 {
     let middle = (a + b) / 2.0;
     let first = da + db - 3.0 * (fa - fb) / (a - b);
@@ -205,8 +206,8 @@ fn between([a, fa, da]: [f64; 3], [b, fb, db]: [f64; 3]) -> f64 {
     if inside { cubic } else { middle }
 }
 
-/// Steps until the gradient is small. `direct` gives a direction at a point and the first step along it; `learn` is told
-/// the points before and after a step.
+/// Descent steps until the gradient is small. `direct` returns the direction at a point and the initial step along it;
+/// `learn` receives the points before and after a step.
 fn descend<B: Backend, P: Tree<B>, S>(
     structure: &Structure,
     x: Vector<B>,
@@ -242,16 +243,16 @@ fn descend<B: Backend, P: Tree<B>, S>(
     })
 }
 
-/// The first step along the gradient: of length 1 at most.
+/// Initial step along the negative gradient, of length 1 at most.
 fn first_step<B: Backend>(gradient: &Vector<B>) -> f64 {
     (1.0 / gradient.dot(gradient).sqrt()).min(1.0)
 }
 
-/// A local minimum of f from x on by L-BFGS. Memory: two vectors as large as x for each kept step.
+/// Local minimum of f near x by L-BFGS. Memory: two vectors of the size of x per stored step.
 ///
 /// # Errors
-/// [`DerivativeError`](crate::derivatives::DerivativeError) as of [`value_and_grad`], and for integers in x. No convergence is no
-/// error: see [`Minimum::converged`].
+/// [`DerivativeError`](crate::derivatives::DerivativeError) as for [`value_and_grad`], and for integers in x. Missing
+/// convergence is not an error: see [`Minimum::converged`].
 pub fn lbfgs<B: Backend, P: Tree<B>>(
     f: impl Fn(P::On<Autodiff<B>>) -> Tensor<Autodiff<B>, 1>,
     x: P,
@@ -286,7 +287,7 @@ pub fn lbfgs<B: Backend, P: Tree<B>>(
     let learn = |pairs: &mut Pairs<B>, before: &Point<B>, after: &Point<B>| {
         let (s, y) = (after.x.plus(-1.0, &before.x), after.gradient.plus(-1.0, &before.gradient));
         let (sy, yy) = (s.dot(&y), y.dot(&y));
-        // Curvature below rounding says nothing.
+        // Pairs with a curvature below rounding errors carry no information.
         if memory > 0 && sy > f64::from(f32::EPSILON) * 1e-3 * yy.sqrt() * s.dot(&s).sqrt() {
             if pairs.len() == memory {
                 pairs.pop_front();
@@ -297,9 +298,9 @@ pub fn lbfgs<B: Backend, P: Tree<B>>(
     descend(&structure, Vector(x), settings, evaluate, VecDeque::new(), direct, learn)
 }
 
-/// A local minimum of f from x on by Newton's method: directions by conjugate gradients on products with the Hessian, to a
-/// residual that decreases with the gradient, and up to the first direction of negative curvature. Few steps, of which each costs
-/// some products; memory for a few vectors as large as x.
+/// Local minimum of f near x by Newton's method: directions by conjugate gradients on Hessian-vector products, up to a
+/// residual that decreases with the gradient, or up to the first direction of negative curvature. It needs few steps,
+/// each with several products, and memory for a few vectors of the size of x.
 ///
 /// # Errors
 /// As [`lbfgs`].

@@ -19,7 +19,7 @@ struct Part {
     start: usize,
 }
 
-/// Derivatives of all results in all arguments of a function on trees.
+/// Jacobian of a function on trees: the derivatives of all results with respect to all arguments.
 ///
 /// Rows are the elements of the results, columns those of the arguments, leaf by leaf in the order of their paths.
 #[derive(Clone, Debug)]
@@ -48,18 +48,18 @@ fn find<'a>(all: &'a [Part], path: &str) -> Result<&'a Part> {
 }
 
 impl<B: Backend> Jacobian<B> {
-    /// The matrix `[elements of the results, elements of the arguments]`.
+    /// The Jacobian as a matrix `[elements of the results, elements of the arguments]`.
     pub fn matrix(&self) -> Tensor<B, 2> {
         tensor(self.matrix.clone())
     }
 
-    /// The paths of the results, and those of the arguments: `.` for a tensor, `.0` for the first of a tuple, `.name` for a
+    /// Paths of the leaves of results and of arguments: `.` for a tensor, `.0` for the first of a tuple, `.name` for a
     /// field.
     pub fn paths(&self) -> [Vec<&str>; 2] {
         [&self.results, &self.arguments].map(|all| all.iter().map(|part| &part.path[..]).collect())
     }
 
-    /// The derivatives of one leaf of the results in one leaf of the arguments, `[y…, x…]`.
+    /// Jacobian of one leaf of the results with respect to one leaf of the arguments, `[y…, x…]`.
     ///
     /// # Errors
     /// [`DerivativeError::NoLeaf`]; [`DerivativeError::Rank`] unless K is the sum of both ranks.
@@ -152,8 +152,8 @@ fn one_dtype<B: Backend>(function: &'static str, leaves: &[FloatTensor<B>]) -> R
     if dtypes.len() > 1 { Err(DerivativeError::DTypes { function, dtypes }) } else { Ok(()) }
 }
 
-/// All derivatives of the results of f in its arguments, in forward mode: one [`jvp`] per element of x. For wide results of few
-/// numbers.
+/// Jacobian of a function on trees in forward mode: one [`jvp`] per element of x. Efficient for few arguments and many
+/// results.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -195,8 +195,8 @@ pub fn jacfwd_tree<B: Backend, P: Tree<B>, R: Tree<Jvp<B>>>(
     stacked::<B>("jacfwd", columns, true, [(&of_y, &y), (&structure, &x)])
 }
 
-/// All derivatives of the results of f in its arguments, in reverse mode: f and one reverse pass per element of the results. For
-/// few results of many numbers.
+/// Jacobian of a function on trees in reverse mode: one evaluation of f and one reverse pass per element of the
+/// results. Efficient for few results and many arguments.
 ///
 /// # Errors
 /// As [`jacfwd_tree`].
@@ -224,7 +224,7 @@ pub fn jacrev_tree<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
     stacked::<B>("jacrev", rows, false, [(&of_y, &y), (&structure, &x)])
 }
 
-/// All second derivatives of a number in a tree of tensors: one [`hvp`] per element of x.
+/// Hessian of a scalar function on trees: one [`hvp`] per element of x.
 ///
 /// # Errors
 /// As [`hvp`]; [`DerivativeError::DTypes`].
@@ -243,7 +243,7 @@ pub fn hessian_tree<B: Backend, P: Tree<B>>(
     stacked::<B>("hessian", rows, false, [(&structure, &x), (&structure, &x)])
 }
 
-/// Checks the rank of a matrix of derivatives before any work.
+/// Checks the requested rank before any computation.
 fn rank(function: &'static str, required: usize, given: usize) -> Result<()> {
     if required == given {
         Ok(())
@@ -252,8 +252,8 @@ fn rank(function: &'static str, required: usize, given: usize) -> Result<()> {
     }
 }
 
-/// All derivatives ∂y/∂x of a tensor in a tensor, `[y…, x…]`, in forward mode: one [`jvp`] per element of x. For wide results of
-/// few numbers. [`jacfwd_tree`] for trees.
+/// Jacobian ∂y/∂x of a function of one tensor, `[y…, x…]`, in forward mode: one [`jvp`] per element of x. Efficient for
+/// few arguments and many results. Use [`jacfwd_tree`] for trees.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -276,8 +276,8 @@ pub fn jacfwd<B: Backend, const D: usize, const E: usize, const K: usize>(
     jacfwd_tree(f, x)?.block(".", ".")
 }
 
-/// All derivatives ∂y/∂x of a tensor in a tensor, `[y…, x…]`, in reverse mode: f and one reverse pass per element of y. For few
-/// results of many numbers. [`jacrev_tree`] for trees.
+/// Jacobian ∂y/∂x of a function of one tensor, `[y…, x…]`, in reverse mode: one evaluation of f and one reverse pass per
+/// element of y. Efficient for few results and many arguments. Use [`jacrev_tree`] for trees.
 ///
 /// # Errors
 /// [`DerivativeError::Rank`] unless `K = E + D`.
@@ -289,7 +289,7 @@ pub fn jacrev<B: Backend, const D: usize, const E: usize, const K: usize>(
     jacrev_tree(f, x)?.block(".", ".")
 }
 
-/// All second derivatives of a number in a tensor, `[x…, x…]`: one [`hvp`] per element of x. [`hessian_tree`] for trees.
+/// Hessian of a scalar function of one tensor, `[x…, x…]`: one [`hvp`] per element of x. Use [`hessian_tree`] for trees.
 ///
 /// # Errors
 /// [`DerivativeError::Rank`] unless `K = 2 D`; as [`hvp`].
