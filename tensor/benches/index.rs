@@ -1,5 +1,5 @@
-//! Throughput of access through indices, sorting, running sums and random numbers, next to memcpy
-//! (and to the standard library's sort) in the same run.
+//! Throughput of indexing, sorting, cumulative sums and random numbers, next to memcpy (and to the standard library's
+//! sort) in the same run.
 //!
 //! `cargo bench -p t4a-tensor --bench index`; `T4A_NUM_THREADS=1` for one thread.
 

@@ -1,8 +1,8 @@
-//! Elementwise operations, sums and matrix products through [`AnyTensor`], small and large, so that
-//! both the kernels and what surrounds them are seen.
+//! Elementwise operations, sums and matrix products through [`AnyTensor`], small and large, to measure both the kernels
+//! and the overhead per operation.
 //!
-//! `cargo bench -p t4a-tensor --bench ops`; `T4A_NUM_THREADS=1` for one thread. An argument picks the
-//! rows whose names contain it.
+//! `cargo bench -p t4a-tensor --bench ops`; `T4A_NUM_THREADS=1` for one thread. An argument selects the rows whose
+//! names contain it.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,6 +1,6 @@
-//! The greatest or least element along an axis, and where it is.
+//! Maxima and minima along an axis, with their indices.
 //!
-//! Ties go to the smallest index; the first NaN wins over everything.
+//! Ties resolve to the smallest index; the first NaN precedes all numbers.
 
 use t4a_algebra::Real;
 use t4a_algebra::simd::{Loop, dispatch};
@@ -15,7 +15,7 @@ use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 use crate::view::{Rows, View};
 
-/// Elements gathered at once, and columns in a tile.
+/// Number of elements gathered in one block, and of columns in a tile.
 const TILE: usize = 256;
 const BLOCK: usize = 1 << 12;
 /// Bytes of scratch for elements that are gathered.
@@ -67,7 +67,7 @@ impl<T: Real, E: Extremum<T>> Loop for Columns<'_, T, E> {
     }
 }
 
-/// Index of the first element that equals `value`, or is NaN if it is.
+/// Index of the first element that equals `value`, or of the first NaN if `value` is NaN.
 struct Find<'a, T> {
     x: &'a [T],
     value: T,
@@ -86,7 +86,7 @@ impl<T: Real> Loop for Find<'_, T> {
     }
 }
 
-/// The extreme elements along an axis, which stays with size 1, and their indices.
+/// The extreme elements along an axis, which keeps size 1, and their indices.
 ///
 /// Cost: one read per element; a row is read twice from cache.
 ///

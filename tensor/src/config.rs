@@ -1,5 +1,5 @@
-//! Settings of the engine, for the whole process: no thread has its own, so what a call does does not
-//! depend on where it was made.
+//! Settings of the engine. They are process-wide, not per thread, so the behaviour of a call does not depend on its
+//! thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ pub enum ConfigError {
     Environment(#[from] Invalid),
 }
 
-/// Settings of the engine; what is not said stays as it is.
+/// Settings of the engine; unset options keep their current values.
 ///
 /// | setting | variable | unless set |
 /// |---|---|---|
@@ -62,35 +62,35 @@ pub struct BackendConfig {
 }
 
 impl BackendConfig {
-    /// Nothing said yet.
+    /// No options set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Threads that an operation may use, the caller's among them; at least 1.
+    /// Maximum number of threads of an operation, including the caller's; at least 1.
     pub fn threads(self, threads: usize) -> Self {
         Self { threads: Some(threads), ..self }
     }
 
-    /// Parts that the sums in a large factorisation are cut into, at least 1. At most as many threads
-    /// compute them. One part is the fastest on one thread; more than 4 pay on many cores.
+    /// Number of partial sums in a large factorisation, at least 1. At most as many threads compute them. One part is
+    /// the fastest on one thread; more than 4 pay on many cores.
     pub fn parts(self, parts: usize) -> Self {
         Self { parts: Some(parts), ..self }
     }
 
-    /// Bytes that may be kept for reuse while no tensor has them; 0 keeps none.
+    /// Maximum number of unused bytes cached for reuse; 0 disables the cache.
     pub fn cache_limit(self, bytes: usize) -> Self {
         Self { cache_limit: Some(bytes), ..self }
     }
 
-    /// Bytes that tensors may take in all, kept ones included: beyond it operations fail with
-    /// [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB do not count.
+    /// Maximum number of bytes of all tensors, including cached blocks: allocations above it fail with
+    /// [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB are not counted.
     pub fn memory_limit(self, bytes: usize) -> Self {
         Self { memory_limit: Some(bytes), ..self }
     }
 
-    /// Bytes that intermediates of a contraction may take: beyond it labels are sliced. A contraction
-    /// that says its own (`Einsum::memory`) keeps to that.
+    /// Maximum number of bytes of the intermediates of a contraction: labels are sliced to fit. A limit set on the
+    /// contraction (`Einsum::memory`) takes precedence.
     pub fn einsum_memory(self, bytes: usize) -> Self {
         Self { einsum_memory: Some(bytes), ..self }
     }
@@ -105,22 +105,22 @@ impl BackendConfig {
         self.threads
     }
 
-    /// The parts said.
+    /// The number of parts, if set.
     pub fn get_parts(&self) -> Option<usize> {
         self.parts
     }
 
-    /// The bytes kept for reuse said.
+    /// The cache limit in bytes, if set.
     pub fn get_cache_limit(&self) -> Option<usize> {
         self.cache_limit
     }
 
-    /// The bytes of all tensors said.
+    /// The memory limit in bytes, if set.
     pub fn get_memory_limit(&self) -> Option<usize> {
         self.memory_limit
     }
 
-    /// The bytes of intermediates said.
+    /// The limit for intermediates in bytes, if set.
     pub fn get_einsum_memory(&self) -> Option<usize> {
         self.einsum_memory
     }
@@ -157,10 +157,10 @@ impl BackendConfig {
         }
     }
 
-    /// Holds from now on, for every operation of the process.
+    /// Applies the settings to all subsequent operations of the process.
     ///
     /// # Errors
-    /// [`ConfigError::NoThreads`], [`ConfigError::NoParts`]; nothing has changed then.
+    /// [`ConfigError::NoThreads`], [`ConfigError::NoParts`]; no setting is changed then.
     pub fn set(&self) -> Result<(), ConfigError> {
         if self.threads == Some(0) {
             return Err(ConfigError::NoThreads);
@@ -225,7 +225,7 @@ impl Bytes {
     #[cold]
     fn read(&self) -> usize {
         let bytes = self.variable.get().unwrap_or(self.otherwise);
-        // A number that was set meanwhile stays.
+        // A value set concurrently is kept.
         match self.now.compare_exchange(Self::UNREAD, bytes, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => bytes,
             Err(set) => set,

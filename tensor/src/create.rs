@@ -1,4 +1,4 @@
-//! Tensors of given and of regular values: `full`, `from_fn`, `arange`, `linspace`, `eye`.
+//! Tensors of given values and of regular sequences: `full`, `from_fn`, `arange`, `linspace`, `eye`.
 
 use t4a_algebra::{Float, Numeric, Scalar};
 
@@ -78,7 +78,7 @@ fn steps(op: &'static str, start: Number, end: Number, step: Number) -> Result<u
     usize::try_from(count).map_err(|_| overflow())
 }
 
-/// `start, start + step, …` up to, without, `end`; the step may be negative.
+/// `start, start + step, …`, with `end` excluded; the step may be negative.
 ///
 /// If all three are integers, elements are exact or wrap, as in [`Number::to`]; otherwise they are
 /// `start + i·step` in `f64`, rounded once more.
@@ -121,10 +121,9 @@ fn integer(v: i128) -> Number {
     if v < 0 { Number::Int(v as i64) } else { Number::UInt(v as u64) }
 }
 
-/// `n` numbers at equal distances from `start` to `end`, both included.
+/// `n` equidistant numbers from `start` to `end`, both included.
 ///
-/// Computed from the nearer end, in `f64`, and rounded once more: both ends are exact. A single
-/// number is `start`.
+/// Computed from the nearer end, in `f64`, and rounded to `T`: both ends are exact. A single number is `start`.
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`], `SizeOverflow`.

@@ -21,25 +21,24 @@ use crate::output::{
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
-/// Accumulators side by side, and the bytes that they may have: they stay in the first-level cache.
+/// Number of accumulators in a block, and their maximum size in bytes: they fit in the L1 cache.
 const BLOCK: usize = 512;
 const BLOCK_BYTES: usize = 1 << 13;
-/// Elements of a row that are read, summed and written at a time: rows a power of two apart share
-/// cache sets, which lines that are read and lines that are written should not fill in turn (bench
-/// `backend`, row `cumsum 1024² rows`).
+/// Elements of a row that are read, summed and written together: rows at power-of-two distances share cache sets, and
+/// alternating reads and writes would evict lines (bench `backend`, row `cumsum 1024² rows`).
 const STEPS: usize = 4;
-/// Elements of a row whose sums are computed side by side.
+/// Elements of a row whose sums are vectorised.
 const LANES: usize = 16;
-/// Elements between the places where sums start anew.
+/// Number of elements after which a sum is restarted.
 const RUN: usize = 256;
 /// Elements per unit of parallel work.
 const GRAIN: usize = 1 << 15;
 
 /// `outᵢ = x₀ + … + xᵢ` along an axis.
 ///
-/// Sums of 16-bit floats accumulate in `f32`; integers wrap. Elements are added in runs of 256, and the sums
-/// of runs with what their additions round off: |error of yᵢ| ≤ 257·ε·Σ|xⱼ| over j ≤ i, up to terms in ε². Sums of
-/// elements inside of the axis may overflow where no result does.
+/// Sums of 16-bit floats accumulate in `f32`; integers wrap. Elements are added in runs of 256, and the sums of runs by
+/// compensated summation: |error of yᵢ| ≤ 257·ε·Σ|xⱼ| over j ≤ i, up to terms in ε². The sum of a run may overflow
+/// although no result does.
 ///
 /// Cost: one read and one write per element, and a copy first unless `x` is dense.
 ///
@@ -91,7 +90,7 @@ trait Accumulate<T: Scalar>: Copy + Send + Sync {
     fn lift(x: T) -> Self::Acc;
     fn lower(acc: Self::Acc) -> T;
     fn combine(acc: Self::Acc, x: Self::Acc) -> Self::Acc;
-    /// The accumulator of no element, where there are runs.
+    /// The identity of the accumulator, for kernels with runs.
     fn nothing(first: Self::Acc) -> Self::Acc {
         first
     }
@@ -100,7 +99,7 @@ trait Accumulate<T: Scalar>: Copy + Send + Sync {
     fn after(_: Self::Acc, acc: Self::Acc) -> Self::Acc {
         acc
     }
-    /// Adds a run to those before, `(value, what was rounded off)`.
+    /// Adds a run to the total of the previous runs, `(value, compensation)`.
     #[inline(always)]
     fn carry(before: (Self::Acc, Self::Acc), _: Self::Acc) -> (Self::Acc, Self::Acc) {
         before
@@ -140,8 +139,8 @@ accumulate! {
     Minimum "cummin" Real T, |a, b| a.min(b), std::convert::identity, std::convert::identity;
 }
 
-/// The sum of a number and another one, `(value, what was rounded off)` (Neumaier 1974; the exact error of an
-/// addition by Knuth). Integers round nothing off, and sums that are not finite keep what there was.
+/// The compensated sum of two numbers, `(value, compensation)` (Neumaier 1974; the exact error of an addition by
+/// Knuth). Integers have compensation 0, and sums that are not finite keep the previous one.
 #[inline(always)]
 fn compensated<A: Numeric>((before, low): (A, A), x: A) -> (A, A) {
     let sum = before.add(x);
@@ -157,7 +156,7 @@ fn cumulate<T: Scalar, K: Accumulate<T>>(_: K, x: &Tensor<T>, axis: usize) -> Re
     check_axis(op, axis, x.rank())?;
     let dense = x.layout().is_dense() && x.layout().strides().iter().all(|&s| s >= 0);
     let x = if dense { x.clone() } else { crate::copy::to_contiguous(x)? };
-    // Axes in the order of memory: the result keeps it.
+    // Axes in memory order, which the result keeps.
     let mut axes: Dims = (0..x.rank()).collect();
     axes.sort_by_key(|&a| std::cmp::Reverse(x.layout().strides()[a].unsigned_abs()));
     let ordered = x.permute(&axes)?;
@@ -219,7 +218,7 @@ fn row<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>) -> Full<'o, 
     out.finish()
 }
 
-/// Four neighbouring rows side by side: the latency of a combination is that of four.
+/// Four adjacent rows together, to hide the latency of a combination.
 #[inline]
 fn four<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>) -> Full<'o, T> {
     let n = x.len() / 4;
@@ -294,7 +293,7 @@ impl<'o, T: Scalar, K: Accumulate<T>> Loop for Runs<'_, 'o, T, K> {
     }
 }
 
-/// Each element combined with those before it, in log₂ LANES steps side by side.
+/// Inclusive scan of a vector of LANES elements in log₂ LANES steps.
 #[inline(always)]
 fn prefixes<T: Scalar, K: Accumulate<T>>(mut x: [K::Acc; LANES]) -> [K::Acc; LANES] {
     let mut step = 1;
@@ -334,8 +333,8 @@ struct Block<'a, 'o, T: Scalar, K: Accumulate<T>> {
     /// From the first element of the columns on.
     x: &'a [T],
     pitch: usize,
-    /// The accumulator of each column, and, where there are runs, those of the runs before and what was
-    /// rounded off.
+    /// The accumulator of each column and, for kernels with runs, the totals of the previous runs and their
+    /// compensation.
     acc: Fresh<'a, K::Acc>,
     out: Columns<'o, T>,
 }
@@ -471,7 +470,7 @@ mod tests {
 
     #[test]
     fn half_sums_accumulate_in_single_precision() {
-        // 2048 + 1 is not a binary16 number: rounding every partial sum would stay at 2048.
+        // 2048 + 1 is not a binary16 number: a sum rounded at every step would stagnate at 2048.
         let x = Tensor::full(&[4096], f16::ONE).unwrap();
         assert_eq!(cumsum(&x, 0).unwrap().get(&[4095]), Some(f16::from_f32(4096.0)));
         let x = x.reshape(&[4096, 1]).unwrap().expand(&[4096, 3]).unwrap();

@@ -1,5 +1,4 @@
-//! Run-time element types: the table of them, what follows from it, and the one place that matches
-//! on a dtype.
+//! Run-time element types: their table, the properties derived from it, and the only macro that matches on a dtype.
 //!
 //! ```text
 //! kind       elements           what the kinds have in common
@@ -11,14 +10,13 @@
 //! complex    c64 c32            two floats side by side
 //! ```
 //!
-//! A new dtype is a row of [`dtypes!`](crate::dtypes) and the classes of `t4a_algebra::scalar` for
-//! its element type.
+//! A new dtype needs a row of [`dtypes!`](crate::dtypes) and the classes of `t4a_algebra::scalar` for its element type.
 
 use std::fmt;
 
 use t4a_algebra::{Numeric, Scalar};
 
-/// The element types that are not Rust's own, by the names that the table gives them.
+/// Element types that are not primitive in Rust, with the names used in the table.
 pub mod scalars {
     pub use t4a_algebra::{bf16, c32, c64, f16};
 }
@@ -144,9 +142,9 @@ impl DType {
         dtypes!([complex] => [one_of] { self })
     }
 
-    /// The dtype whose arithmetic modulo 2ⁿ has the same bits: that of integers without their sign, for
-    /// others the dtype itself. What does not depend on a sign is computed in it, so that it is compiled
-    /// for half of the integers (class `modular` of [`dtypes!`](crate::dtypes)).
+    /// The dtype whose arithmetic modulo 2ⁿ has the same bits: the unsigned type for integers, otherwise the dtype
+    /// itself. Operations independent of the sign are computed in it and are compiled for half of the integer types
+    /// (class `modular` of [`dtypes!`](crate::dtypes)).
     pub(crate) const fn modular(self) -> DType {
         match self {
             DType::I64 => DType::U64,

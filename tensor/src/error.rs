@@ -7,11 +7,11 @@ use crate::dtype::DType;
 /// Result of a tensor operation.
 pub type Result<T, E = TensorError> = std::result::Result<T, E>;
 
-/// A rejected operation: which one, what it required and what it was given.
+/// A rejected operation: the operation, the requirement and the given value.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum TensorError {
-    /// Operand shapes that do not fit together.
+    /// The shapes of the operands are incompatible.
     #[error("{op}: shapes {lhs:?} and {rhs:?} do not match: {required}")]
     ShapeMismatch {
         /// The operation.
@@ -28,7 +28,7 @@ pub enum TensorError {
     Shape {
         /// The operation.
         op: &'static str,
-        /// The shape given.
+        /// The given shape.
         shape: Vec<usize>,
         /// The requirement.
         required: &'static str,
@@ -55,12 +55,12 @@ pub enum TensorError {
         /// Its size.
         size: usize,
     },
-    /// An element type that the operation does not serve.
+    /// The operation does not support the element type.
     #[error("{op}: dtype {dtype} is not supported, expected {expected}")]
     DTypeUnsupported {
         /// The operation.
         op: &'static str,
-        /// The dtype given.
+        /// The given dtype.
         dtype: DType,
         /// The dtypes served.
         expected: &'static str,
@@ -92,13 +92,13 @@ pub enum TensorError {
     SizeOverflow {
         /// The operation.
         op: &'static str,
-        /// The shape asked for.
+        /// The requested shape.
         shape: Vec<usize>,
     },
     /// The allocator refused.
     #[error("out of memory: {bytes} bytes could not be allocated")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// The requested number of bytes.
         bytes: usize,
     },
     /// A value that the operation does not accept.

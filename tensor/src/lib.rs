@@ -1,7 +1,6 @@
-//! Strided tensors on a CPU: views share memory, results reuse it, loops run on wide vectors and all cores.
-//! [`Tensor<T>`](Tensor) knows its element type, [`AnyTensor`] has it at run time; every function checks its
-//! operands first and returns a typed error. It is an ordinary library and the engine below all of
-//! `burn-t4a`.
+//! Strided tensors on a CPU: views share memory, operations reuse unique memory, loops use wide vectors and all cores.
+//! The element type is static in [`Tensor<T>`](Tensor) and dynamic in [`AnyTensor`]; every function checks its operands
+//! first and returns a typed error. This library is the engine of all crates of `burn-t4a` and is usable on its own.
 //!
 //! ```
 //! use t4a_tensor::{Tensor, reduce, kernels, matmul::matmul, sort::sort};
@@ -19,29 +18,29 @@
 //! | a tensor from data | [`Tensor::from_vec`], [`create`], [`random`] |
 //! | permute, slice, reshape, expand, flip, without a copy | methods of [`Tensor`] and [`AnyTensor`] |
 //! | elementwise functions, broadcast | [`map`] with a kernel of [`kernels`] |
-//! | sums, extrema, their places | [`mod@reduce`], [`arg_reduce`], [`cumulative`] |
+//! | sums, extrema, their indices | [`mod@reduce`], [`arg_reduce`], [`cumulative`] |
 //! | products of matrices over any semiring | [`mod@matmul`] |
 //! | gather, scatter, masks, regions | [`index`] |
 //! | sorting, the largest k | [`mod@sort`] |
 //! | Fourier transforms | [`mod@fft`] |
-//! | integers of eight bits with scales | [`quantized`] |
+//! | eight-bit integers with scales | [`quantized`] |
 //! | convolution, pooling, attention, norms, images | [`nn`] |
 //! | threads and memory | [`config`], [`pool`] |
-//! | how a result was computed | [`route`] |
+//! | the execution path of a result | [`route`] |
 
 // storage · pool     shared, aligned, copy-on-write memory
 // layout             shape, signed strides, offset; views as arithmetic
 // tensor · any       Tensor<T> (typed) and AnyTensor (dtype-tagged)
-// output · view      results written and strided tensors read without pointers
+// output · view      safe writing of results and safe reading of strided tensors
 // movement           zero-copy view operations on both
-// loops              the only element loops
+// loops              all element loops
 // map · copy         broadcast, allocate or reuse, run the loop
 // nn                 fused operations of neural networks
 // index              gather, scatter, masks, regions
 // sort · cumulative  along an axis
 // fft                Fourier transforms along an axis
 // create · random    regular and random values
-// config · route     settings of the process, and how results were computed
+// config · route     settings of the process, and execution paths of results
 
 pub mod any;
 pub mod arg_reduce;

@@ -30,8 +30,8 @@ pub fn matmul<S: Semiring<T>, T: Scalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result
     Ok(run(a, b, false, |product| product.run::<S>())?.0)
 }
 
-/// [`matmul`] and the argmax of every sum: the smallest index of the summed axis whose term is the
-/// sum, or [`NO_ARGMAX`](t4a_algebra::gemm::NO_ARGMAX) where the sum is 0 of the semiring.
+/// [`matmul`] with the argmax of every sum: the smallest index of the summed axis whose term equals the sum, or
+/// [`NO_ARGMAX`](t4a_algebra::gemm::NO_ARGMAX) where the sum is the zero of the semiring.
 ///
 /// # Errors
 /// As [`matmul`]; [`TensorError::Value`] if the summed axis exceeds the range of `u32`.
@@ -47,12 +47,12 @@ pub fn matmul_argmax<S: Selective<T>, T: Scalar>(
     Ok((out, argmax))
 }
 
-/// `c[i, j, β] = ⊕ₖ a[i, k, β] ⊗ b[k, j, β]`: the product of matrices that interleave in memory.
+/// `c[i, j, β] = ⊕ₖ a[i, k, β] ⊗ b[k, j, β]`: the product of interleaved matrices.
 ///
-/// Shapes: `[m, k, batch]` and `[k, n, batch]` to `[m, n, batch]`; the batch is contiguous in the
-/// result, and copied where it is not in an operand.
+/// Shapes: `[m, k, batch]` and `[k, n, batch]` to `[m, n, batch]`; the batch is contiguous in the result, and an
+/// operand with a strided batch is copied.
 ///
-/// Cost: batch·m·n·k steps, on all threads.
+/// Cost: batch·m·n·k steps, multithreaded.
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`], [`TensorError::OutOfMemory`].
@@ -99,8 +99,8 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
                 Interleaved { at: at.cast_const(), row_stride, col_stride }
             };
             let len = (batch - first).min(chunk);
-            // SAFETY: the parts of the batch are disjoint, and the layouts are valid for their
-            // tensors; `out` is ours.
+            // SAFETY: the parts of the batch are disjoint, and the layouts are valid for their tensors; `out` is
+            // exclusively owned.
             unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) }
         });
     }
@@ -130,8 +130,8 @@ fn run<T: Scalar>(
         let mut out = Outputs::<T>::new(&[m, n], argmax)?;
         let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
         let dst = out.places();
-        // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major. The product
-        // writes every element.
+        // SAFETY: the layouts are valid for their tensors; `out` is exclusively owned and row-major. The product writes
+        // every element.
         return Ok(unsafe {
             let report = product(a, b, dst, (m, k, n), (strides(a), strides(b)), &[], gemm)?;
             out.assume_init(report)
@@ -190,7 +190,7 @@ impl<T: Scalar> Outputs<T> {
 }
 
 /// # Safety
-/// `out` is writable for `batch × m × n` elements in row-major order; nothing is empty but k.
+/// `out` is writable for `batch × m × n` elements in row-major order; no size except k is 0.
 unsafe fn multiply<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
@@ -235,7 +235,7 @@ unsafe fn multiply<T: Scalar>(
     }
 
     let b_matrix = (b_strides[rank], b_strides[rank + 1]);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     unsafe {
         let strides = ((a_row, a_strides[rank + 1]), b_matrix);
         product(a, b, out, (rows, k, n), strides, &axes, gemm)
@@ -257,7 +257,7 @@ unsafe fn product<T: Scalar>(
     let work = work.saturating_mul(n).saturating_mul(k);
     let threads =
         if parallel::worthwhile_steps(work) { Parallelism::Threads(0) } else { Parallelism::Seq };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     let mut product = unsafe {
         let a = MatRef::from_raw_parts(a.as_ptr(), (m, k), a_strides);
         let b = MatRef::from_raw_parts(b.as_ptr(), (k, n), b_strides);
@@ -338,7 +338,7 @@ mod tests {
         assert!(matmul::<Standard, f64>(&ints(&[3]), &ints(&[3, 2])).is_err());
     }
 
-    /// Every kernel says that it ran: which one that is for floats depends on the size alone.
+    /// Every kernel reports its route; for floats the kernel depends on the size only.
     #[test]
     fn the_kernel_reports_the_route() {
         use t4a_algebra::simd::Isa;

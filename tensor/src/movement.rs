@@ -1,5 +1,5 @@
-//! Zero-copy view operations on typed and erased tensors: each returns a new layout over the same
-//! memory. Only `reshape` may have to copy.
+//! Zero-copy view operations on typed and erased tensors: each returns a new layout over the same memory. Only
+//! `reshape` may copy.
 
 use t4a_algebra::Scalar;
 
@@ -8,15 +8,15 @@ use crate::error::{Result, TensorError};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 
-/// A range of an axis with Python's meaning: negative bounds count from the end, bounds beyond
-/// the axis are clipped, a negative step runs backwards from `start` down to, without, `end`.
+/// A range of an axis with the semantics of Python slices: negative bounds count from the end, bounds beyond the axis
+/// are clipped, a negative step decreases from `start` to `end`, exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// First index; `None` is the first one in the direction of the step.
     pub start: Option<isize>,
     /// Bound; `None` runs through the last one.
     pub end: Option<isize>,
-    /// Distance between neighbours, not 0.
+    /// Step between consecutive elements, not 0.
     pub step: isize,
 }
 
@@ -107,7 +107,7 @@ views! {
     unsqueeze(axis: usize);
     /// Removes an axis of size 1.
     squeeze(axis: usize);
-    /// The part of each leading axis that its slice names; axes without a slice stay whole.
+    /// The slices of the leading axes; axes without a slice are taken whole.
     ///
     /// # Errors
     /// [`TensorError::Shape`] for more slices than axes, [`TensorError::Value`] for step 0.
@@ -115,7 +115,7 @@ views! {
 }
 
 impl Layout {
-    /// The part of each leading axis that its slice names; axes without a slice stay whole.
+    /// The slices of the leading axes; axes without a slice are taken whole.
     ///
     /// # Errors
     /// [`TensorError::Shape`] for more slices than axes, [`TensorError::Value`] for step 0.
@@ -137,8 +137,7 @@ impl Layout {
 }
 
 impl<T: Scalar> Tensor<T> {
-    /// The same elements in row-major order under another shape; copies only if the strides
-    /// leave no other way.
+    /// The same elements in row-major order under another shape; copies only if the strides do not permit a view.
     ///
     /// # Errors
     /// [`TensorError::ShapeMismatch`] if the element counts differ.

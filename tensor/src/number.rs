@@ -1,4 +1,4 @@
-//! A number whose type is known at run time: what scalar arguments of erased operations are.
+//! A number with a run-time type: scalar arguments of erased operations.
 
 use t4a_algebra::{Numeric, Real, Scalar};
 
@@ -7,7 +7,7 @@ use crate::scalars::*;
 
 /// A scalar argument of an operation on [`AnyTensor`](crate::AnyTensor)s.
 ///
-/// It keeps the class it was written in, so that 64-bit integers reach integer tensors exactly.
+/// The class of the number is kept, so that 64-bit integers are exact in integer tensors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// A real number.

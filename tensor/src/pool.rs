@@ -26,7 +26,7 @@ pub const SMALLEST: usize = 1 << SMALLEST_LOG2;
 const SMALLEST_LOG2: u32 = 12;
 /// Largest pooled block is below 2⁴⁸ bytes.
 const CLASSES: usize = (48 - SMALLEST_LOG2 as usize) * 4;
-/// Bytes that are kept whatever tensors have had, unless a limit is set.
+/// Number of bytes always cached, unless a limit is set.
 const KEPT: usize = 1 << 30;
 /// Cache limit that adapts to the recent use.
 const AUTOMATIC: usize = usize::MAX;
@@ -40,7 +40,7 @@ const HUGE: usize = 1 << 21;
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// The smallest class of at least `bytes ≥ SMALLEST` bytes, if there is one.
+    /// The smallest class of at least `bytes ≥ SMALLEST` bytes; `None` if there is none.
     #[inline]
     pub(crate) fn of(bytes: usize) -> Option<Self> {
         if bytes > 1 << 47 {
@@ -70,7 +70,7 @@ impl Class {
     /// A block from the system.
     fn allocate(self) -> Option<NonNull<u8>> {
         let bytes = self.bytes();
-        // A request that is refused takes no room from others meanwhile.
+        // A rejected request does not temporarily reduce the memory available to others.
         let fits = |held: usize| held.checked_add(bytes).filter(|&held| held <= MEMORY.get());
         HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         // SAFETY: the layout has a nonzero size.
@@ -80,9 +80,9 @@ impl Class {
         };
         #[cfg(all(target_os = "linux", not(miri)))]
         if bytes >= HUGE {
-            // The part after the last whole huge page keeps small ones, so nothing is wasted on it.
+            // The part after the last whole huge page keeps small pages, so no memory is wasted.
             let whole = bytes / HUGE * HUGE;
-            // SAFETY: these bytes are ours. The call is a hint; whether it fails does not matter.
+            // SAFETY: the bytes are exclusively owned. The call is a hint; its failure is ignored.
             unsafe { libc::madvise(ptr.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
         }
         Some(ptr)
@@ -102,7 +102,7 @@ impl Class {
 /// Free blocks of a class.
 struct Blocks {
     free: Vec<NonNull<u8>>,
-    /// The least number of them in this period: so many were not needed, the first ones.
+    /// Minimum number of cached blocks of the class in this period: the first `spare` blocks were not needed.
     spare: usize,
 }
 // SAFETY: the pointers own their blocks.
@@ -117,7 +117,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of blocks in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static MEMORY: Bytes = Bytes::new(MEMORY_VARIABLE, usize::MAX);
-/// The most bytes in use at once, in this period and in the one before.
+/// Maximum number of bytes in use, in this period and in the previous one.
 static PEAKS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// Blocks that came back, to look at the clock now and then.
 static RETURNED: AtomicU64 = AtomicU64::new(0);
@@ -164,7 +164,7 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
     Some(block)
 }
 
-/// Takes back a block that [`take`] handed out for the same class.
+/// Returns a block allocated by [`take`] for the same class.
 // Out of line: small tensors, which need no pool, would save its registers.
 #[inline(never)]
 pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
@@ -193,7 +193,7 @@ fn room() -> usize {
     }
 }
 
-/// Ends the period if it is time.
+/// Ends the period if its time is over.
 fn look_at_the_clock() {
     static START: OnceLock<Instant> = OnceLock::new();
     let now = START.get_or_init(Instant::now).elapsed().as_millis() as u64;
@@ -206,7 +206,7 @@ fn look_at_the_clock() {
     }
 }
 
-/// Returns to the allocator what has not been needed since the last call.
+/// Returns blocks to the allocator that were not needed since the last call.
 fn end_period() {
     let now = USED.load(Ordering::Relaxed);
     PEAKS[1].store(PEAKS[0].swap(now, Ordering::Relaxed), Ordering::Relaxed);
@@ -252,8 +252,8 @@ pub fn memory_limit() -> Option<usize> {
     Some(MEMORY.get()).filter(|&bytes| bytes != usize::MAX)
 }
 
-/// Sets how many unused bytes may be cached; zero turns caching off. Unless set, that is 1 GiB, or what
-/// tensors have had at once in the last 10 to 20 s beside what they have now.
+/// Sets the maximum number of unused cached bytes; zero disables the cache. The default is 1 GiB, or the peak of the
+/// tensors of the last 10 to 20 s minus their current size.
 pub fn set_cache_limit(bytes: usize) {
     LIMIT.set(bytes.min(AUTOMATIC - 1));
     if cached_bytes() > bytes {
@@ -261,9 +261,8 @@ pub fn set_cache_limit(bytes: usize) {
     }
 }
 
-/// Sets how many bytes tensors may take in all, cached blocks included (no limit unless set). Beyond it
-/// operations fail with [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB do not
-/// count.
+/// Sets the maximum number of bytes of all tensors, including cached blocks (default: no limit). Above it operations
+/// fail with [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB are not counted.
 pub fn set_memory_limit(bytes: usize) {
     MEMORY.set(bytes);
 }
@@ -286,7 +285,7 @@ mod tests {
     /// One test: periods are those of the process.
     #[test]
     fn blocks_come_back_until_a_period_has_not_needed_them() {
-        // Classes that no other test uses, and nothing touches their memory.
+        // Size classes that no other test uses; their memory is never touched.
         let class = Class::of(77 << 20).unwrap();
         let free = |class| list(class).free.len();
         let use_at_once = |number: usize, class| {
@@ -309,7 +308,7 @@ mod tests {
         end_period();
         assert_eq!(free(class), 0);
 
-        // As much is kept as was in use at once.
+        // The cache holds as much as was in use at the peak.
         let class = Class::of(1 << 30).unwrap();
         use_at_once(4, class);
         assert_eq!(free(class), 4);

@@ -19,7 +19,7 @@ pub enum Path {
     /// Data that came from outside.
     #[default]
     Source,
-    /// Nothing was computed: the result has no elements.
+    /// No computation: the result has no elements.
     Empty,
     /// Elementwise over contiguous memory.
     LoopContiguous,
@@ -31,13 +31,13 @@ pub enum Path {
     LoopIndex,
     /// Matrix product by the GEMM library.
     GemmLibrary,
-    /// Matrix product by the blocked driver, which serves every semiring.
+    /// Matrix product by the blocked driver, generic over semirings.
     GemmSemiring,
     /// Matrix product by loops without packing.
     GemmSmall,
     /// Matrix product of exponentials, for log-sum-exp.
     GemmExponentials,
-    /// Matrix products of a batch side by side in the lanes of vectors.
+    /// Matrix products of an interleaved batch, with matrices in the lanes of vectors.
     GemmInterleaved,
     /// Matrix product by a kernel of the element type or semiring's own.
     GemmCustom,
@@ -51,7 +51,7 @@ pub enum Path {
     TensordotUser,
     /// Factorisations or solves, each matrix by one thread.
     LinalgSequential,
-    /// Factorisations or solves, one matrix after the other, with threads inside of each.
+    /// Factorisations or solves, matrix by matrix, each multithreaded.
     LinalgParallel,
     /// Kernels of the device that the tensor is on, outside of the engine.
     Device,
@@ -61,7 +61,7 @@ pub enum Path {
     HostData,
 }
 
-/// Why a path other than the native one was taken.
+/// Reason for a path other than the native one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -131,19 +131,19 @@ impl Route {
         Self { path, reason: Reason::Native }
     }
 
-    /// A native path on which intermediate results may have been kept in a wider type.
+    /// A native path; intermediate results may have a wider type.
     #[inline]
     pub const fn promoted(path: Path, promoted: bool) -> Self {
         Self { path, reason: if promoted { Reason::DtypePromoted } else { Reason::Native } }
     }
 
-    /// A path taken for want of a native one.
+    /// A fallback path.
     #[inline]
     pub const fn because(path: Path, reason: Reason) -> Self {
         Self { path, reason }
     }
 
-    /// Asks the policy whether an operation may leave its native path, before it computes.
+    /// Checks under the policy that an operation may leave its native path, before it computes.
     ///
     /// # Errors
     /// [`TensorError::RouteRejected`] under [`Policy::RejectFallback`].
@@ -186,7 +186,7 @@ pub enum Policy {
     RejectFallback = 1,
 }
 
-/// No policy yet: neither set nor asked for.
+/// The policy has not been set or read.
 const UNREAD: u8 = u8::MAX;
 static POLICY: AtomicU8 = AtomicU8::new(UNREAD);
 
@@ -216,7 +216,7 @@ pub fn policy() -> Policy {
 #[cold]
 fn from_environment() -> Policy {
     let policy = VARIABLE.get().unwrap_or_default();
-    // One that was set meanwhile stays.
+    // A policy set concurrently is kept.
     match POLICY.compare_exchange(UNREAD, policy as u8, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) | Err(UNREAD) => policy,
         Err(0) => Policy::Allow,

@@ -19,7 +19,7 @@ use crate::error::{Result, TensorError};
 use crate::pool;
 
 pub use crate::pool::ALIGN;
-/// Alignment of small blocks, the one that the system allocator gives for free.
+/// Alignment of small blocks, as guaranteed by the system allocator.
 const SMALL_ALIGN: usize = 16;
 
 /// Blocks up to this size are stored in their header: one allocation instead of two (bench `backend`, row `add 4×4`).
@@ -31,7 +31,7 @@ enum Owner {
     Inline,
     /// A block smaller than [`pool::SMALLEST`], from the global allocator.
     Small,
-    /// A block of the size class given, from the pool.
+    /// A block of the given size class, from the pool.
     Pool(pool::Class),
     /// Memory that lives as long as the owner; never written through this buffer.
     Foreign(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
@@ -45,9 +45,8 @@ struct Block {
     inline: Inline,
 }
 
-/// Room for a small block, aligned like one from the allocator. All access is through pointers that
-/// the cell hands out, never through a reference to the block: pointers that were handed out before
-/// stay valid.
+/// Memory of a small block, aligned like one from the allocator. All access is through pointers from the cell, never
+/// through a reference to the block, so that existing pointers stay valid.
 #[repr(align(16))]
 struct Inline(UnsafeCell<MaybeUninit<[u8; INLINE]>>);
 
@@ -91,7 +90,7 @@ fn small_layout(len: usize) -> AllocLayout {
     unsafe { AllocLayout::from_size_align_unchecked(len.max(1), SMALL_ALIGN) }
 }
 
-/// A vector of `len` elements whose number a caller chose.
+/// A vector of `len` elements, where `len` is a user input.
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`].
@@ -171,7 +170,7 @@ impl Buffer {
         self.0.first()
     }
 
-    /// First byte, for writing: only for the single owner of memory that is ours.
+    /// First byte for writing; only for the single owner of memory of the engine.
     #[inline]
     pub fn as_mut_ptr(&mut self) -> Option<*mut u8> {
         // `Arc::get_mut` without the `&mut Block`, which would invalidate pointers returned before. There are no weak
@@ -205,7 +204,7 @@ impl Buffer {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Copies the bytes into a buffer of its own.
+    /// Copies the bytes to a new buffer.
     pub fn duplicate(&self) -> Result<Self> {
         let mut copy = Self::alloc(self.len())?;
         if let Some(dst) = copy.as_mut_ptr() {
@@ -242,7 +241,7 @@ mod tests {
     fn foreign_memory_is_read_in_place_and_outlives_its_handle() {
         let data = vec![1u8, 2, 3];
         let ptr = NonNull::new(data.as_ptr().cast_mut()).unwrap();
-        // SAFETY: the vector is moved into the owner and its heap block stays.
+        // SAFETY: the vector is moved into the owner, and its heap block is not moved.
         let mut buffer = unsafe { Buffer::from_foreign(ptr, 3, Box::new(data)) };
         assert!(!buffer.is_unique() && buffer.is_shared());
         let copy = buffer.duplicate().unwrap();

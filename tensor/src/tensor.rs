@@ -36,8 +36,8 @@ impl Tensor<()> {
         self.buffer.as_ptr().wrapping_add(self.layout.offset() * size)
     }
 
-    /// First byte of element `[0, …, 0]` for writing, if the memory has no other owner and nothing
-    /// in it but the elements, of `size` bytes each.
+    /// First byte of element `[0, …, 0]` for writing, if the memory has no other owner and contains only these
+    /// elements, of `size` bytes each.
     #[inline]
     pub(crate) fn first_mut(&mut self, size: usize) -> Option<*mut u8> {
         if self.buffer.len() != self.layout.numel() * size {
@@ -80,7 +80,7 @@ impl<T> Tensor<T> {
         Tensor { buffer: self.buffer, layout: self.layout, route: self.route, element: PhantomData }
     }
 
-    /// The same memory under another layout; keeps a unique buffer unique.
+    /// The same memory with another layout; keeps a unique buffer unique.
     ///
     /// # Safety
     /// The layout is that of this tensor after view operations.
@@ -119,7 +119,7 @@ impl<T> Tensor<T> {
         &self.buffer
     }
 
-    /// The memory below, by value: keeps a unique buffer unique.
+    /// The underlying buffer, by value: keeps a unique buffer unique.
     #[inline]
     pub fn into_buffer(self) -> Buffer {
         self.buffer
@@ -149,8 +149,7 @@ impl<T: Scalar> Tensor<T> {
         let layout = Self::layout_for("from_vec", data.len(), shape)?;
         let bytes = size_of_val(data.as_slice());
         let ptr = NonNull::from(data.as_slice()).cast();
-        // SAFETY: the heap block of a vector stays where it is while the vector is owned, and
-        // its elements are initialised.
+        // SAFETY: the heap block of a vector is not moved while the vector is owned, and its elements are initialised.
         let buffer = unsafe { Buffer::from_foreign(ptr, bytes, Box::new(data)) };
         Ok(Self { buffer, layout, route: Route::default(), element: PhantomData })
     }
@@ -171,8 +170,7 @@ impl<T: Scalar> Tensor<T> {
     /// A tensor over an existing buffer.
     ///
     /// # Errors
-    /// [`TensorError::Shape`] if the layout reaches outside of the buffer or the memory is not
-    /// aligned for `T`.
+    /// [`TensorError::Shape`] if the layout exceeds the buffer or the memory is not aligned for `T`.
     ///
     /// # Safety
     /// The buffer holds initialised, valid values of `T`.
@@ -185,18 +183,18 @@ impl<T: Scalar> Tensor<T> {
         if !layout.lies_in(buffer.len() / size_of::<T>()) {
             return reject("every element inside of the buffer");
         }
-        // SAFETY: just checked; the caller's promise.
+        // SAFETY: checked above; the caller's contract.
         Ok(unsafe { Self::from_raw(buffer, layout) })
     }
 
     /// Pointer to element `[0, …, 0]`; strides apply from there.
     #[inline]
     pub fn as_ptr(&self) -> *const T {
-        // In bounds by the layout invariant, and one past the end at most for empty tensors.
+        // In bounds by the layout invariant, or one past the end for empty tensors.
         self.buffer.as_ptr().cast::<T>().wrapping_add(self.layout.offset())
     }
 
-    /// First element of the memory for writing, if it has no other owner.
+    /// First element for writing, if the memory has no other owner.
     #[inline]
     pub(crate) fn memory_mut(&mut self) -> Option<*mut T> {
         self.buffer.as_mut_ptr().map(<*mut u8>::cast)

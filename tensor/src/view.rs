@@ -54,7 +54,7 @@ impl<'a, T: Scalar> View<'a, T> {
         self.memory[self.index(at)]
     }
 
-    /// `len` neighbours from a position on.
+    /// `len` contiguous elements, starting at a position.
     #[inline(always)]
     pub(crate) fn run(&self, at: isize, len: usize) -> &'a [T] {
         &self.memory[self.index(at)..][..len]
@@ -76,9 +76,9 @@ impl<'a, T: Scalar> View<'a, T> {
             .map_err(|error| TensorError::value(op, error.to_string()))
     }
 
-    /// `rows × cols` elements, the rows contiguous: in place if they are, else gathered.
+    /// `rows × cols` elements with contiguous rows: in place if possible, else gathered.
     ///
-    /// Panics if the scratch has no room for them.
+    /// Panics if the scratch is too small.
     #[inline]
     pub(crate) fn rows<'s, const BYTES: usize>(
         &self,

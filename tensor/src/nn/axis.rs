@@ -13,7 +13,7 @@ use crate::output::{Columns, Fresh, Full, FullColumns, Output, share, tile_width
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
-/// Most lanes that are done side by side.
+/// Maximum number of lanes in a vectorised block.
 pub(super) const WIDTH: usize = 128;
 /// Elements of a chunk of rows.
 const CHUNK: usize = 1 << 14;
@@ -24,7 +24,7 @@ pub(super) trait Along<T: Float, const N: usize>: Copy + Sync {
     const NAME: &'static str;
     /// Work per element in additions; it decides about threads.
     const COST: usize;
-    /// Rows of `n > 0` elements: `out` and every operand hold the same number of them.
+    /// Rows of `n > 0` elements: `out` and every operand have the same number of rows.
     fn rows<'o>(self, n: usize, x: [&[T]; N], out: Fresh<'o, T>) -> Full<'o, T>;
     /// At most [`WIDTH`] adjacent lanes. Element `i` of the first lane is at `i·pitch` in every operand.
     fn columns<'o>(self, pitch: usize, x: [&[T]; N], out: Columns<'o, T>) -> FullColumns<'o, T>;

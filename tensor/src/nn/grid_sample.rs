@@ -1,9 +1,8 @@
-//! Planes read at the points of a grid.
+//! Interpolation of planes at the points of a grid.
 //!
-//! A grid holds points (u, v) with −1 … 1 from one border of the plane to the other: of the outermost
-//! elements' centres with aligned corners, of their outer edges otherwise. Where a point reads outside,
-//! elements are 0 or those that the padding names. Positions and weights are computed in `f64`, once for
-//! all channels, and values summed in it.
+//! A grid contains points (u, v) with −1 … 1 from one border of the plane to the other: the centres of the outermost
+//! elements with aligned corners, otherwise their outer edges. Elements outside are 0 or given by the padding.
+//! Positions and weights are computed in `f64`, once for all channels, and sums are accumulated in `f64`.
 
 use t4a_algebra::Float;
 
@@ -26,7 +25,7 @@ pub enum Sampling {
     Nearest,
     /// The nearest element; halves round to the even index.
     NearestEven,
-    /// The four neighbours, linearly along both axes.
+    /// Bilinear interpolation of the four adjacent elements.
     Linear,
     /// Cubic convolution of 4 × 4 elements with a = −¾ (Keys 1981).
     Cubic,
@@ -39,7 +38,7 @@ pub enum Padding {
     Zeros,
     /// The outermost elements.
     Border,
-    /// The plane mirrored at its border, again and again.
+    /// Repeated reflection of the plane at its border.
     Reflection,
 }
 
@@ -85,7 +84,7 @@ struct Reads<const N: usize> {
 /// An element that there is not.
 const OUTSIDE: usize = usize::MAX;
 
-/// Along an axis: its size, and how it is read.
+/// Size and options of one axis.
 #[derive(Clone, Copy)]
 struct Axis {
     size: usize,

@@ -1,8 +1,8 @@
 //! Sums and maxima along a contiguous row.
 //!
-//! [`LANES`] partial results run side by side and meet in a tree, as in the reduction loops, and so for one
-//! block of a row after the other: |error| ≤ (512 + n / 2¹⁴)·ε·Σ|xᵢ|. Everything is inlined into the
-//! [`Loop`](t4a_algebra::simd::Loop) that calls it.
+//! [`LANES`] partial results are vectorised and combined in a tree, as in the reduction loops, for one block of a row
+//! after another: |error| ≤ (512 + n / 2¹⁴)·ε·Σ|xᵢ|. All functions are inlined into the
+//! [`Loop`](t4a_algebra::simd::Loop) that calls them.
 
 use t4a_algebra::Float;
 
@@ -12,7 +12,7 @@ pub(super) use crate::loops::fold::LANES;
 /// Elements of a block: 512 for every lane.
 const BLOCK: usize = 512 * LANES;
 
-/// `f` over all lanes, of which there are a power of two.
+/// Reduction by `f` over all lanes; their number is a power of two.
 #[inline(always)]
 pub(super) fn meet<T: Float, const LANES: usize>(
     mut lanes: [T; LANES],
@@ -86,7 +86,7 @@ pub(super) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
     total
 }
 
-/// Rows that are added in order before they meet those before them.
+/// Number of rows added in order before they are combined with the previous ones.
 const ROWS: usize = 128;
 
 /// Sums of neighbouring lanes, row by row: |error| ≤ (128 + n / 128)·ε·Σ|xᵢ|.

@@ -15,9 +15,8 @@
 //! ```
 //!
 //! Elements are `f32` or `f64`; 16-bit floats are converted to `f32` by the erased methods of
-//! [`AnyTensor`](crate::AnyTensor). Work is cut into chunks whose number depends on shapes alone,
-//! and sums over chunks run in their order, so results have the same bits on any number of
-//! threads.
+//! [`AnyTensor`](crate::AnyTensor). The number of chunks depends on shapes only, and chunks are summed in order, so
+//! results are bit-identical for any number of threads.
 
 pub mod attention;
 mod axis;

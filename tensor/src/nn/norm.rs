@@ -24,7 +24,7 @@ use crate::tensor::Tensor;
 
 /// Elements of a chunk of rows.
 const CHUNK: usize = 1 << 14;
-/// Rows whose cotangents of γ and β are added in order; those of runs are summed as any sum.
+/// Number of rows whose cotangents of γ and β are added in order; these partial sums are combined as in any sum.
 const RUN: usize = 64;
 
 /// Cotangents of a norm.
@@ -57,7 +57,7 @@ pub fn rms_norm<T: Float>(x: &Tensor<T>, gamma: &Tensor<T>, epsilon: f64) -> Res
     forward::<T, false>("rms_norm", x, gamma, None, epsilon)
 }
 
-/// Cotangents of [`layer_norm`]. Nothing of the forward pass is kept but its input.
+/// Cotangents of [`layer_norm`]. The only residual is the input.
 ///
 /// # Errors
 /// As [`layer_norm`].
@@ -184,7 +184,7 @@ fn backward<T: Float, const CENTER: bool>(
     let out = Output::<T>::new(op, x.shape())?;
     let numel = out.numel();
     let rows = numel.checked_div(d).unwrap_or(0);
-    // As many partial sums as there are chunks, and few enough to be small next to `x`.
+    // One partial sum per chunk, few enough to be small relative to `x`.
     let step = rows.div_ceil(BALANCED).max(CHUNK.div_ceil(d.max(1)));
     let parts = rows.div_ceil(step.max(1));
     let runs = step.div_ceil(RUN).max(1);

@@ -1,7 +1,6 @@
 //! Softmax and log-softmax along any axis, with their vector–Jacobian products.
 //!
-//! Each lane is shifted by its maximum first, so nothing overflows. A lane that holds NaN or +∞,
-//! or only −∞, becomes NaN.
+//! Each lane is shifted by its maximum first, which avoids overflow. A lane with NaN or +∞, or with only −∞, gives NaN.
 
 use std::marker::PhantomData;
 
@@ -73,7 +72,7 @@ struct Rows<'a, 'o, T, K, const N: usize> {
     out: Fresh<'o, T>,
 }
 
-/// Lanes side by side, as one vectorised loop.
+/// Adjacent lanes as one vectorised loop.
 struct Lanes<'a, 'o, T, K, const N: usize> {
     kernel: PhantomData<K>,
     pitch: usize,

@@ -1,12 +1,12 @@
-//! Scaled dot-product attention, one tile of scores at a time.
+//! Scaled dot-product attention, tiled over scores.
 //!
 //! ```text
 //! S = cap·tanh(scale·Q·Kᵀ / cap), −∞ where masked, + bias       O = softmax(S)·V
 //! ```
 //!
-//! The forward pass is here, the cotangents are in `vjp`. A block of queries meets the keys tile by
-//! tile with a running maximum and sum per query (Milakov, Gimelshein 2018; Dao et al. 2022), so
-//! scores never exist beyond one tile. A query whose keys are all masked gets zeros.
+//! The forward pass is here, the cotangents are in `vjp`. A block of queries processes the keys tile by tile with a
+//! running maximum and sum per query (Milakov, Gimelshein 2018; Dao et al. 2022), so only one tile of scores exists at
+//! a time. The result for a query whose keys are all masked is zero.
 
 use t4a_algebra::gemm::MatRef;
 use t4a_algebra::simd::{Loop, dispatch};
@@ -241,8 +241,8 @@ impl<T: Float> Loop for Scale<'_, T> {
     }
 }
 
-/// Takes a tile of scores into the running maxima and sums: scores become `e^(s − m)`, and what
-/// has been accumulated is scaled to the new maximum m.
+/// Updates the running maxima and sums with a tile of scores: scores become `e^(s − m)`, and the accumulated output is
+/// rescaled to the new maximum m.
 struct Update<'a, T> {
     scores: &'a mut [T],
     cols: usize,
@@ -260,7 +260,7 @@ impl<T: Float> Loop for Update<'_, T> {
             let old = self.max[i];
             let seen = lanes::max(row);
             let new = if seen > old { seen } else { old };
-            // Nothing but −∞ so far: any finite shift makes zeros of it.
+            // All scores so far are −∞: any finite shift gives zeros.
             let shift = if new == T::NEG_INFINITY { T::ZERO } else { new };
             for s in row.iter_mut() {
                 *s = s.sub(shift).exp();

@@ -6,9 +6,9 @@
 //! V̄ = Pᵀ·Ō     P̄ = Ō·Vᵀ     S̄ = P∘(P̄ − rowsum(P∘P̄))     Q̄ = scale·S̄′·K     K̄ = scale·S̄′ᵀ·Q
 //! ```
 //!
-//! where `S̄′ = S̄∘(1 − (S′/cap)²)` under a softcap and S̄ otherwise; hidden scores have P = 0. A
-//! block of queries meets all keys at once: P is computed again, so nothing is kept of the forward
-//! pass but its operands. Heads are independent, and so are the sums over queries of K̄ and V̄.
+//! where `S̄′ = S̄∘(1 − (S′/cap)²)` with a soft cap and S̄ otherwise; masked scores have P = 0. A block of queries
+//! processes all keys at once: P is recomputed, so the only residuals are the operands. Heads are independent, and so
+//! are the sums over queries of K̄ and V̄.
 
 use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
@@ -34,7 +34,7 @@ pub struct AttentionVjp<T> {
     pub key: Tensor<T>,
     /// Of the values.
     pub value: Tensor<T>,
-    /// Of the bias, if there is one and it was asked for.
+    /// Cotangent of the bias, if requested.
     pub bias: Option<Tensor<T>>,
 }
 

@@ -89,8 +89,8 @@ pub(super) fn gather<'o, T: Float>(
     tile.finish()
 }
 
-/// Adds a tile to the planes `x` of its channels, each element at the place that [`gather`] reads it
-/// from.
+/// Adds a tile to the planes `x` of its channels, with each element added at the position from which [`gather`] reads
+/// it.
 pub(super) fn scatter_add<T: Float>(
     g: &Geometry,
     x: &mut [T],

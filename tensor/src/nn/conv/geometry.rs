@@ -6,13 +6,13 @@ use crate::layout::{Dims, MAX_NUMEL, numel_of};
 /// Stride, padding and dilation along each spatial axis, and the number of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvOptions {
-    /// Distance between windows; at least 1.
+    /// Stride of windows; at least 1.
     pub stride: Dims,
     /// Zeros before x.
     pub padding: Dims,
-    /// Zeros behind x.
+    /// Zeros after x.
     pub padding_end: Dims,
-    /// Distance between the elements of a window; at least 1.
+    /// Stride of the elements of a window; at least 1.
     pub dilation: Dims,
     /// Groups of channels; a divisor of both channel counts.
     pub groups: usize,
@@ -26,14 +26,14 @@ impl ConvOptions {
         Self { stride, padding: fill(0), padding_end: fill(0), dilation, groups: 1 }
     }
 
-    /// With the same zeros on either side.
+    /// The same padding before and after x.
     pub fn padded(mut self, padding: &[usize]) -> Self {
         self.padding = padding.into();
         self.padding_end = padding.into();
         self
     }
 
-    /// Zeros before and behind x along an axis.
+    /// Total padding along an axis.
     fn margin(&self, axis: usize) -> Option<usize> {
         self.padding[axis].checked_add(self.padding_end[axis])
     }
@@ -59,7 +59,7 @@ pub(super) struct Geometry {
     pub(super) dilation: [usize; 3],
 }
 
-/// Most positions along a padded axis, so that every sum of positions exists.
+/// Maximum number of positions along a padded axis, so that sums of positions do not overflow.
 const MAX_SIZE: usize = 4 * MAX_NUMEL;
 
 /// Window extent `d·(k − 1) + 1`.
@@ -101,8 +101,8 @@ impl Geometry {
         Self::assemble(op, axes, x[0], [c, o], &x[2..], &w[2..], y, options)
     }
 
-    /// For the adjoint as an operation of its own: `y: [N, O, …]`, `w: [O, C/groups, …]` and
-    /// `extra` positions of x past those that windows reach.
+    /// Geometry of a transposed convolution: `y: [N, O, …]`, `w: [O, C/groups, …]` and `extra` positions of x after the
+    /// last window.
     pub(super) fn transposed(
         op: &'static str,
         y: &[usize],
@@ -251,7 +251,7 @@ impl Geometry {
         ((self.y[i] - 1) * self.stride[i] + (self.k[i] - 1) * self.dilation[i]) / self.stride[i] + 1
     }
 
-    /// The adjoint, as a convolution from y to x with windows that run the other way, if it is one.
+    /// The adjoint as a convolution from y to x with reversed windows; `None` if it is not one.
     pub(super) fn reversed(&self) -> Option<Self> {
         if self.stride != [1; 3] {
             return None;
@@ -264,8 +264,8 @@ impl Geometry {
         Some(Self { c, o, x, y, padding, ..self.clone() })
     }
 
-    /// Elements of a padded plane on which sums of shifted copies work, if there are not many more than those
-    /// that exist.
+    /// Number of elements of a padded plane for sums of shifted copies; `None` if it is much larger than the number of
+    /// elements without padding.
     fn padded(&self) -> Option<usize> {
         let padded = (0..3).try_fold(1usize, |len, i| {
             let reach = (self.x[i] + self.padding[i]).max((self.y[i] - 1) * self.stride[i]);

@@ -44,9 +44,9 @@ impl Grid {
         phase * self.volume() + self.linear(std::array::from_fn(|i| u[i] / self.s[i]))
     }
 
-    /// Calls `body(from, place, len)` for every run of a plane of size `n` whose position 0 is
-    /// position `p` of the grid: elements `from`, `from + s`, … of the plane are neighbours from
-    /// `place` on. Positions outside of the grid are left out.
+    /// Calls `body(from, place, len)` for every run of a plane of size `n` whose position 0 is position `p` of the
+    /// grid: elements `from`, `from + s`, … of the plane are contiguous on the grid, starting at `place`. Positions
+    /// outside the grid are skipped.
     pub(super) fn for_each_run(
         &self,
         n: [usize; 3],
@@ -70,7 +70,7 @@ impl Grid {
         }
     }
 
-    /// Writes planes of size `n` on grids, one behind the other.
+    /// Writes planes of size `n` to consecutive grids.
     pub(super) fn spread<'p, T: Float>(
         &self,
         planes: impl Iterator<Item = &'p [T]>,
@@ -94,13 +94,13 @@ impl Grid {
     }
 }
 
-/// The grid of a padded x, and the place of every window element on it.
+/// The grid of a padded x, and the offset of every window element on it.
 pub(super) fn windows(g: &Geometry) -> Result<(Grid, Vec<usize>)> {
     let grid = Grid { s: g.stride, size: std::array::from_fn(|i| g.on_grid(i)) };
     Ok((grid, places(g, &grid)?))
 }
 
-/// The place of every window element on a grid.
+/// The offset of every window element on a grid.
 pub(super) fn places(g: &Geometry, grid: &Grid) -> Result<Vec<usize>> {
     let places = elements(g).map(|k| grid.place(std::array::from_fn(|i| k[i] * g.dilation[i])));
     collect(g.planes()[1], places)

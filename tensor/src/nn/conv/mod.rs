@@ -1,6 +1,6 @@
 //! Convolutions over one to three spatial axes, their adjoints and their weight derivatives.
 //!
-//! With stride s, dilation d, padding p and groups that share neither inputs nor outputs,
+//! With stride s, dilation d, padding p and groups with disjoint inputs and outputs,
 //!
 //! ```text
 //! y[n, o, t] = β[o] + Σ_{c, k} w[o, c, k] · x[n, c, t·s + k·d − p]       x = 0 outside
@@ -15,10 +15,10 @@
 //! conv_weight   W = Y·X̃ᵀ, summed over images: cotangent of the weight of both
 //! ```
 //!
-//! `X̃` exists in tiles that stay in the second-level cache (`columns`), and not at all where it
-//! is `x` itself: windows of one element with stride 1. Nor does it in sums of shifted copies (`shifted`,
-//! `weights`): of few channels per group, which have no matrix product worth the name, of small planes, and with
-//! registers of 512 bits of all planes that are not mostly padding.
+//! `X̃` is computed in tiles that fit in the L2 cache (`columns`). It is not needed for windows of one element with
+//! stride 1, where it equals `x`, and for sums of shifted copies (`shifted`, `weights`), which are used for few
+//! channels per group, where a matrix product is inefficient, for small planes, and with 512-bit registers for all
+//! planes that are not mostly padding.
 
 mod columns;
 mod geometry;
@@ -111,7 +111,7 @@ fn check_output<T: Float>(op: &'static str, dy: &Tensor<T>, g: &Geometry) -> Res
     Err(TensorError::shapes(op, dy.shape(), &want, "the shape of the result of the convolution"))
 }
 
-/// A value per channel written to every position, or zeros: what a sum starts from.
+/// A value per channel written to every position, or zeros: initial values of a sum.
 fn filled<T: Float>(shape: &Dims, bias: Option<&Tensor<T>>) -> Result<Tensor<T>> {
     let Some(bias) = bias else { return Tensor::zeros(shape) };
     let mut column: Dims = shape.clone();
@@ -158,7 +158,7 @@ fn adjoint<T: Float>(
     if g.is_empty() {
         return filled(&g.x_shape(), bias);
     }
-    // Shifted copies of y have zeros around them, which no infinite weight may meet.
+    // Shifted copies of y are surrounded by zeros, whose product with an infinite weight is NaN.
     let finite = || weight.as_slice().unwrap_or_default().iter().all(|w| w.is_finite());
     let (small, back, most) = (g.is_thin() || g.is_small(g.o), g.reversed(), sums::most());
     match back.filter(|back| small || is_direct::<T>(back, most)) {
@@ -190,7 +190,7 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
     product::weight(&x, &y, g)
 }
 
-/// Result, cotangent of x (stride 1) and cotangent of the weight as sums of shifted copies, whatever the sizes.
+/// Result, cotangent of x (stride 1) and cotangent of the weight as sums of shifted copies, for all sizes.
 #[cfg(test)]
 pub(super) fn as_sums<T: Float>(
     x: &Tensor<T>,
@@ -208,7 +208,7 @@ pub(super) fn as_sums<T: Float>(
     ])
 }
 
-/// Result, cotangent of x and cotangent of the weight as matrix products, whatever the sizes.
+/// Result, cotangent of x and cotangent of the weight as matrix products, for all sizes.
 #[cfg(test)]
 pub(super) fn as_products<T: Float>(
     x: &Tensor<T>,

@@ -13,10 +13,10 @@ use crate::reduce::reduce;
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
-/// Tasks that there should be at least, if the sizes allow: enough for many threads, and fixed,
-/// so that sums do not depend on their number.
+/// Minimum number of tasks, if the sizes permit: enough for many threads, and constant, so that sums do not depend on
+/// the number of threads.
 pub(super) const TASKS: usize = 16;
-/// Parts of the images at most: each has a weight of its own.
+/// Maximum number of parts of the images; each has a separate partial weight.
 const MOST: usize = 8;
 
 /// Indices below `total` in ranges of `step`.

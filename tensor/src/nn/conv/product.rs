@@ -18,11 +18,11 @@ use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 use crate::view::View;
 
-/// Rows of a tile: what a matrix product sums over at a time (bench `nn`, rows `conv`).
+/// Rows of a tile: the depth of one matrix product (bench `nn`, rows `conv`).
 const DEPTH: usize = 512;
 /// Bytes of a tile: half of a 512 KiB second-level cache.
 const TILE_BYTES: usize = 256 << 10;
-/// Positions of a tile at least: fewer make products slow.
+/// Minimum number of positions of a tile: products with fewer are slow.
 const LEAST: usize = 64;
 /// Bytes of a tile of that few positions.
 const MOST_BYTES: usize = 16 << 20;
@@ -41,7 +41,7 @@ impl Tiles {
         let channels = (DEPTH / k).max(1).min(g.c).min(share);
         let bytes = channels * k * size_of::<T>();
         let most = (TILE_BYTES / bytes).max(LEAST.min(MOST_BYTES / bytes)).max(1);
-        // Whole lines where they fit.
+        // Whole lines if they fit.
         let line = g.y[2];
         let positions = if most > line { most / line * line } else { most };
         Self { channels, positions: positions.min(y) }
@@ -52,7 +52,7 @@ fn ranges(total: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..total).step_by(step.max(1)).map(move |from| from..(from + step).min(total))
 }
 
-/// A matrix whose first element is `data[at]`; its rows are contiguous and `pitch` elements apart.
+/// A matrix whose first element is `data[at]`; its rows are contiguous with stride `pitch`.
 fn matrix<T: Float>(
     data: &[T],
     at: usize,
@@ -127,7 +127,7 @@ pub(super) fn adjoint<T: Float>(
     let tiles = Tiles::new::<T>(g, TASKS);
     let blocks = g.c.div_ceil(tiles.channels);
     let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
-    // Channels of an image are neighbours.
+    // The channels of an image are adjacent.
     let parts = parts_of_groups_mut(x.as_mut_slice()?, g.c * x_plane, tiles.channels * x_plane);
     share(parts, 1, parallel::worthwhile_steps(g.work()), |task, x| {
         let (image, block) = (task / blocks, task % blocks);

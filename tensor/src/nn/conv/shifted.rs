@@ -26,7 +26,7 @@ pub(super) fn worthwhile(g: &Geometry) -> bool {
     parallel::worthwhile_narrow_steps(g.work())
 }
 
-/// `w(group, tap, channel)` of `channels` channels per group, in the order in which [`Sum`] reads it.
+/// `w(group, tap, channel)` of `channels` channels per group, in the access order of [`Sum`].
 fn packed<T: Float>(
     groups: usize,
     taps: usize,
@@ -54,7 +54,7 @@ fn begun<T: Float>(bias: Option<&[T]>, first: usize, channels: &Range<usize>) ->
     init
 }
 
-/// The convolution, plus a bias per channel, of `most` channels at a time.
+/// The convolution, plus a bias per channel, for `most` channels at a time.
 pub(super) fn forward<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
@@ -81,20 +81,20 @@ pub(super) fn reversed<T: Float>(
     sums(y, w, bias, back, most)
 }
 
-/// Strips of a convolution: at least 16, if they have enough positions, and a source in half of a second-level
-/// cache of 512 KiB.
+/// Strips of a convolution: at least 16, if they have enough positions, with a source that fits in half of a 512 KiB L2
+/// cache.
 fn strips(g: &Geometry) -> Size {
     let positions = g.planes()[2];
     let shared = g.n.saturating_mul(g.groups).saturating_mul(positions).div_ceil(TASKS);
     Size { channels: g.c, bytes: 256 << 10, least: 128, most: shared }
 }
 
-/// Bytes of what is read of x at a time.
+/// Bytes of x that are read at a time.
 pub(super) fn bytes<T>(g: &Geometry) -> usize {
     strips(g).on_grid::<T>(g)
 }
 
-/// A convolution with the weight `w(group, tap, channel)`; window elements of a channel of x are neighbours.
+/// A convolution with the weight `w(group, tap, channel)`; window elements of a channel of x are adjacent.
 fn sums<T: Float>(
     x: &Tensor<T>,
     w: impl Fn(usize, usize, usize) -> T,
@@ -167,7 +167,7 @@ struct Reads {
 impl Reads {
     fn new(g: &Geometry) -> Result<Self> {
         let k = g.planes()[1];
-        // Window element k moves y by q_k = k·d div s within phase k·d mod s.
+        // Window element k shifts y by q_k = k·d div s within phase k·d mod s.
         let moved = |i: usize, k: usize| k * g.dilation[i] / g.stride[i];
         let most: [usize; 3] = std::array::from_fn(|i| moved(i, g.k[i] - 1));
         let reach: [usize; 3] =
@@ -209,7 +209,7 @@ pub(super) fn adjoint<T: Float>(
     let bias = bias.as_ref().and_then(Tensor::as_slice);
     let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
     let taps = g.o * k;
-    // Phase by phase: window elements of a channel of y are neighbours.
+    // Ordered by phase: window elements of a channel of y are adjacent.
     let mut order: Vec<(usize, usize)> = collect(taps, std::iter::empty())?;
     for phase in 0..phases {
         let own = &reads.all[reads.of(phase)];

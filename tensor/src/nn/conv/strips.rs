@@ -1,4 +1,4 @@
-//! y in strips of lines, so that what a strip reads of x, spread on a grid, stays in the second-level cache.
+//! Strips of lines of y, such that the part of x that a strip reads fits in the L2 cache when copied to a grid.
 
 use std::ops::Range;
 
@@ -54,13 +54,13 @@ impl Size {
         (0..3).map(per_axis).fold(bytes, usize::saturating_mul)
     }
 
-    /// The axis, and how many positions along it a strip has.
+    /// The axis, and the number of positions along it in a strip.
     fn cut<T>(self, g: &Geometry) -> (usize, usize) {
         let axis = (0..2).find(|&i| g.x[i].max(g.y[i]) > 1).unwrap_or(2);
         let across: usize = g.y[axis + 1..].iter().product();
         let least = self.least.div_ceil(across).min(g.y[axis]);
         let lines = (self.most / across).clamp(least, g.y[axis]);
-        // Bytes grow with the lines, by the same number for each.
+        // The number of bytes is affine in the number of lines.
         let [one, all] = [1, lines].map(|lines| self.of_lines::<T>(g, axis, lines));
         if all <= self.bytes || lines == least {
             return (axis, lines);

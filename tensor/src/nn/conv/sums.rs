@@ -1,9 +1,9 @@
-//! Sums of shifted copies, and their adjoint in the weights, for several channels at a time: what is read of
-//! one side is used for all of them.
+//! Sums of shifted copies, and their adjoint in the weights, for several channels at a time: each element read from one
+//! side is used for all of them.
 //!
-//! Accumulators are arrays by value and indexed by constants, which the compiler keeps in vector registers; as
-//! slices and iterators they were scalars (bench `nn`, rows `planes`). Channels of [`Sum`] are unrolled: as a
-//! loop, eight of them were vectorised along the taps for 512 bits, 60 times slower.
+//! Accumulators are arrays by value with constant indices, which the compiler keeps in vector registers; with slices
+//! and iterators they were scalar (bench `nn`, rows `planes`). Channels of [`Sum`] are unrolled: as a loop, eight of
+//! them were vectorised along the taps for 512 bits, 60 times slower.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ use t4a_algebra::simd::{Isa, Loop};
 use super::grid::Grid;
 use crate::nn::lanes;
 
-/// Channels at a time, where there are so many.
+/// Maximum number of channels at a time.
 pub(super) const CHANNELS: usize = 4;
-/// Channels of [`Sum`] at a time where there are 32 registers of 512 bits.
+/// Number of channels of [`Sum`] at a time with 32 registers of 512 bits.
 pub(super) const WIDE: usize = 8;
 /// Elements past the end of a source that the last block of a run may touch.
 pub(super) const SLACK: usize = 32;
@@ -30,7 +30,7 @@ pub(super) fn blocks(run: usize, channels: usize) -> usize {
     run.next_multiple_of(if channels == 1 { SLACK } else { SLACK / 2 })
 }
 
-/// `count` channels in ranges of `most` ([`WIDE`] or [`CHANNELS`]), of [`CHANNELS`], and what is left one by one.
+/// `count` channels in ranges of `most` ([`WIDE`] or [`CHANNELS`]), then of [`CHANNELS`], and the remainder one by one.
 pub(super) fn ranges(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -123,19 +123,19 @@ pub(super) struct Dots<'a, T> {
     pub(super) x: &'a [T],
     pub(super) places: &'a [usize],
     pub(super) y: &'a [T],
-    /// Lines of y, each of whole blocks, with zeros behind it.
+    /// Lines of y, each of whole blocks, followed by zeros.
     pub(super) lines: &'a [T],
     pub(super) size: [usize; 3],
     pub(super) w: &'a mut [T],
 }
 
-/// Positions that [`Dots`] takes side by side from lines of this width: up to two 256-bit registers.
+/// Number of positions that [`Dots`] vectorises from lines of this width: up to two 256-bit registers.
 pub(super) fn abreast<T>(width: usize) -> usize {
     if width <= vector::<T>() { vector::<T>() } else { 2 * vector::<T>() }
 }
 
 impl<T: Float> Dots<'_, T> {
-    /// `G` window elements at a time, `B` positions side by side, of lines of whole blocks.
+    /// `G` window elements and `B` adjacent positions at a time, for lines of whole blocks.
     #[inline(always)]
     fn group<const G: usize, const B: usize>(&mut self, y: &[T], from: usize) {
         let mut acc = [[T::ZERO; B]; G];
@@ -232,7 +232,7 @@ pub(super) fn vector<T>() -> usize {
 }
 
 impl<T: Float> DotsTogether<'_, T> {
-    /// `R` channels of y, `G` taps, and `B` positions side by side.
+    /// `R` channels of y, `G` taps, and `B` adjacent positions.
     #[inline(always)]
     fn all<const R: usize, const G: usize, const B: usize>(self) {
         match self.starts {

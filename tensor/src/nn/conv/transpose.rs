@@ -1,5 +1,5 @@
-//! Transposed convolutions: the adjoint of a convolution as an operation of its own. A weight
-//! `[C_in, C_out/groups, …]` is that of the convolution from `C_out` to `C_in` channels.
+//! Transposed convolutions, the adjoints of convolutions. A weight `[C_in, C_out/groups, …]` is that of the convolution
+//! from `C_out` to `C_in` channels.
 
 use t4a_algebra::Float;
 

@@ -16,10 +16,10 @@ use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
 
-/// The weight, as sums over long runs of several lines and images; NaN where zeros between lines of y meet what
-/// is not finite.
+/// The weight as sums over long runs of several lines and images; NaN if an element multiplied by the zeros between
+/// lines of y is not finite.
 pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
-    /// Bytes of x at a time, and positions: with fewer, adding up the lanes is most of the work.
+    /// Bytes of x and number of positions at a time: with fewer, the sum over lanes dominates the cost.
     const BYTES: usize = 512 << 10;
     const RUN: usize = 4096;
     const LEAST: usize = 1024;
@@ -27,7 +27,7 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
     let channels = g.c.div_ceil(2).clamp(64usize.div_ceil(k), 64).min(g.c);
     let size = Size { channels, bytes: BYTES, least: LEAST / 2, most: RUN };
     let strips = Strips::new::<T>(g, size)?;
-    // Images side by side, where they are that small.
+    // Several images together, if they are small.
     let together = match strips.count() {
         1 => (RUN / strips.grid.volume()).min(BYTES / size.on_grid::<T>(g)).clamp(1, g.n),
         _ => 1,
@@ -107,8 +107,8 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
     })
 }
 
-/// The weight, as sums over lines of whole vectors of [`CHANNELS`] channels of y at a time, read in place: for few
-/// positions or few taps, next to which writing y anew costs too much.
+/// The weight as sums over lines of whole vectors of [`CHANNELS`] channels of y at a time, read in place: for few
+/// positions or few taps, where copying y would dominate the cost.
 pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
     let [x_plane, _, y_plane] = g.planes();
     let (grid, places) = windows(g)?;
@@ -157,7 +157,7 @@ pub(super) fn of_few_channels<T: Float>(
     let (grid, places) = windows(g)?;
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
-    // Lines of y, whole blocks each; lines that are so already are read in place.
+    // Lines of y padded to whole blocks; lines of whole blocks are read in place.
     let pitch = g.y[2].next_multiple_of(abreast::<T>(g.y[2]));
     let padded = if pitch > g.y[2] { y_plane / g.y[2] * pitch } else { 0 };
     let parts = parts_mut(w.as_mut_slice()?, g.groups * g.o);

@@ -1,7 +1,7 @@
 //! Deformable convolution over two spatial axes (Dai et al. 2017), with a mask (Zhu et al. 2019).
 //!
-//! Window element k of position t reads x at a point of its own, `t·s + k·d − p + Δ[t, k]`, linearly
-//! between the four elements around it, and multiplies by a mask,
+//! Window element k of position t reads x at the point `t·s + k·d − p + Δ[t, k]` by bilinear interpolation of the four
+//! elements around it, and multiplies by a mask,
 //!
 //! ```text
 //! y[n, o, t] = β[o] + Σ_{c, k} w[o, c, k] · m[n, g, k, t] · x[n, c](t·s + k·d − p + Δ[n, g, k, t])
@@ -34,7 +34,7 @@ use crate::view::View;
 
 /// Elements of a tile.
 const TILE: usize = 1 << 16;
-/// Most partial sums of a weight.
+/// Maximum number of partial sums of a weight.
 const PARTS: usize = 4;
 
 /// An element that there is not.
@@ -142,7 +142,7 @@ impl<'a, T: Float> Operands<'a, T> {
         }
     }
 
-    /// The tile of some channels, which begin at a channel of the image, and some positions.
+    /// The tile for a range of channels of the image and a range of positions.
     fn gather(
         &self,
         image: usize,
@@ -183,7 +183,7 @@ impl<'a, T: Float> Operands<'a, T> {
         matrix(self.weight, from, (out, channels.len() * kernel), per * kernel)
     }
 
-    /// Positions of a tile over so many channels.
+    /// Positions of a tile with this many channels.
     fn step(&self, channels: usize) -> usize {
         let rows = (channels * self.g.k[0] * self.g.k[1]).max(1);
         (TILE / rows).max(64).min(self.g.y[0] * self.g.y[1]).max(1)
@@ -198,7 +198,7 @@ impl<'a, T: Float> Operands<'a, T> {
     }
 }
 
-/// A matrix whose rows are `pitch` apart.
+/// A matrix with row stride `pitch`.
 fn matrix<T: Float>(
     data: &[T],
     at: usize,
@@ -220,7 +220,7 @@ pub struct Deform<'a, T> {
     pub mask: Option<&'a Tensor<T>>,
 }
 
-/// Row-major copies where operands are not.
+/// Operands, copied to row-major order if necessary.
 struct Dense<T> {
     x: Tensor<T>,
     offset: Tensor<T>,
@@ -435,7 +435,7 @@ fn weight_vjp<T: Float>(op: &'static str, ops: &Operands<'_, T>, dy: &[T]) -> Re
     let g = &ops.g;
     let (size, kernel) = (g.y[0] * g.y[1], g.k[0] * g.k[1]);
     let (per, out) = (g.c / g.weight_groups, g.o / g.weight_groups);
-    // Several parts of the images have sums of their own.
+    // Several parts of the images have separate sums.
     let images = g.n.div_ceil(PARTS.min(g.n));
     let parts = g.n.div_ceil(images);
     let step = ops.step(per);

@@ -6,15 +6,15 @@ use crate::layout::{MAX_NUMEL, numel_of};
 /// Windows of a deformable convolution, and its groups of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeformOptions {
-    /// Distance between windows; at least 1.
+    /// Stride of windows; at least 1.
     pub stride: [usize; 2],
     /// Zeros on either side.
     pub padding: [usize; 2],
-    /// Distance between the elements of a window before they are moved; at least 1.
+    /// Stride of the elements of a window without offsets; at least 1.
     pub dilation: [usize; 2],
     /// Groups of channels that share neither inputs nor outputs; a divisor of both channel counts.
     pub weight_groups: usize,
-    /// Groups of input channels with offsets of their own; a divisor of the input channels.
+    /// Groups of input channels with separate offsets; a divisor of the number of input channels.
     pub offset_groups: usize,
 }
 

@@ -20,7 +20,7 @@ const FAR: usize = 4;
 /// Minimum number of elements of the planes of a task.
 const CHUNK: usize = 1 << 13;
 
-/// `y[n, c, i, j]` = the greatest element of window (i, j).
+/// `y[n, c, i, j]` = the maximum of window (i, j).
 ///
 /// Shapes: `[N, C, H, W] → [N, C, H', W']`. Cost: one read of `x`, one write of `y`, one
 /// comparison per window element.
@@ -42,10 +42,10 @@ pub fn max_pool_with_indices<T: Float>(
     pool::<T, true>("max_pool_with_indices", x, options)
 }
 
-/// Cotangent of `x`: that of every maximum at its place.
+/// Cotangent of `x`: the cotangent of every maximum is added at its index.
 ///
 /// Shapes: `x_shape` is `[N, C, H, W]`, `dy` and `indices` are `[N, C, H', W']`; negative indices
-/// are left out.
+/// are skipped.
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`], [`TensorError::Index`] for one past the plane; `OutOfMemory`.
@@ -248,7 +248,7 @@ impl<T: Float, const INDICES: bool> Lines<'_, T, INDICES> {
         (first.min(last)..last, (start + first * dilation[0]).wrapping_sub(padding[0]))
     }
 
-    /// Line `i` of y, window by window, over the elements inside of x: the maximum and its place.
+    /// Line `i` of y, window by window, over the elements inside x: the maximum and its index.
     fn best<R>(&self, i: usize, give: impl Fn(T, i64) -> R) -> impl Fn(usize) -> R {
         let PoolOptions { window, stride, padding, dilation, .. } = self.options;
         let (lines, top) = self.lines(i);
@@ -308,7 +308,7 @@ impl<T: Float, const INDICES: bool> Lines<'_, T, INDICES> {
         y
     }
 
-    /// Line `i` of y with places, one window element at a time over the whole line.
+    /// Line `i` of y with indices, one window element at a time over the whole line.
     #[inline(always)]
     fn places<'o>(
         &mut self,

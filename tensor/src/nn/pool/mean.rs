@@ -34,7 +34,7 @@ pub fn mean_pool<T: Float>(
     forward(op, x, &axes)
 }
 
-/// Cotangent of `x` of [`mean_pool`]: that of every window, divided as there, at each of its
+/// Cotangent of `x` in [`mean_pool`]: that of every window, divided as in the forward pass, is added to each of its
 /// elements. `x_shape` is the shape of `x`.
 ///
 /// # Errors
@@ -72,7 +72,7 @@ pub fn adaptive_mean_pool_vjp<T: Float>(x_shape: &[usize], dy: &Tensor<T>) -> Re
     backward(op, x_shape, dy, &axes)
 }
 
-/// Along one axis, for each window: its elements inside of x, and what it counts.
+/// For each window along one axis: its elements inside x, and its divisor.
 type Windows = Vec<(Range<usize>, usize)>;
 
 /// The windows along an axis of `size` elements.

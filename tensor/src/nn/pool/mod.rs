@@ -20,13 +20,13 @@ use crate::layout::{MAX_NUMEL, numel_of};
 /// Sizes and steps of windows along the two spatial axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// Elements of a window; at least 1.
+    /// Size of a window; at least 1.
     pub window: [usize; 2],
-    /// Distance between windows; at least 1.
+    /// Stride of windows; at least 1.
     pub stride: [usize; 2],
     /// Positions outside of x on either side.
     pub padding: [usize; 2],
-    /// Distance between the elements of a window; at least 1. Means take 1.
+    /// Stride of the elements of a window; at least 1. Mean pooling requires 1.
     pub dilation: [usize; 2],
     /// Rule for windows that end after the padded plane.
     pub overhang: Overhang,
@@ -45,7 +45,7 @@ pub enum Overhang {
 }
 
 impl PoolOptions {
-    /// Windows side by side.
+    /// Non-overlapping windows.
     pub fn new(window: [usize; 2]) -> Self {
         Self {
             window,
@@ -67,8 +67,7 @@ fn sizes(op: &'static str, x: &[usize]) -> Result<[usize; 3]> {
     }
 }
 
-/// `(size + 2p − d·(k − 1) − 1)/s + 1` along both axes, rounded as the overhang says, and the result
-/// can be counted.
+/// `(size + 2p − d·(k − 1) − 1)/s + 1` along both axes, rounded according to the overhang, with overflow checks.
 fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[usize; 2]> {
     let [_, h, w] = sizes(op, x)?;
     let PoolOptions { window, stride, padding, dilation, overhang } = *options;

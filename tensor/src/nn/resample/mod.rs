@@ -27,7 +27,7 @@ use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
 
-/// Elements of a task at least.
+/// Minimum number of elements of a task.
 const CHUNK: usize = 1 << 14;
 
 /// Weights of the elements of a result; they sum to 1.
@@ -37,13 +37,13 @@ pub enum Filter {
     Nearest,
     /// Element `⌊(i + ½)·m/n⌋`, independent of `align_corners`.
     NearestExact,
-    /// The two neighbours, linearly; the first and last element go on outside.
+    /// Linear interpolation of the two adjacent elements; extrapolation is constant.
     Linear,
     /// Cubic convolution of four elements with a = −¾ (Keys 1981); the first and last element go on
     /// outside.
     Cubic,
-    /// Six elements with `sinc(t)·sinc(t/3)` (Duchon 1979); those outside are left out, and the
-    /// weights of the others divided by their sum.
+    /// Six elements with `sinc(t)·sinc(t/3)` (Duchon 1979); elements outside are skipped, and the weights of the others
+    /// normalised.
     Lanczos3,
 }
 
@@ -80,10 +80,10 @@ macro_rules! with_width {
     };
 }
 
-/// The planes at another size.
+/// Resamples the planes to another size.
 ///
-/// Shapes: `[N, C, H, W] → [N, C, H', W']`. Cost: with a filter of k elements, k multiply-adds per
-/// column of y for each line of x that counts, and as many per element of y.
+/// Shapes: `[N, C, H, W] → [N, C, H', W']`. Cost: with a filter of k elements, k multiply-adds per column of y for each
+/// line of x that is used, and k per element of y.
 ///
 /// # Errors
 /// [`TensorError::Shape`] for planes without elements and other ranks; `SizeOverflow`, `OutOfMemory`.
@@ -179,7 +179,7 @@ impl<'o, T: Float, const N: usize> Loop for Forward<'_, 'o, T, N> {
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
         let ow = self.columns.len();
-        // The elements of a filter are neighbours, so they have different places in the cache.
+        // The elements of a filter are adjacent, so they have different slots in the cache.
         let mut held = [usize::MAX; N];
         let mut y = self.y.cursor();
         for row in self.rows {

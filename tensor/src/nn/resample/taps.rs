@@ -42,7 +42,7 @@ pub(super) fn axis<T: Float, const N: usize>(
     options: &ResampleOptions,
 ) -> Result<Vec<Taps<T, N>>> {
     let last = m - 1;
-    // Burn multiplies by a ratio that is rounded first; so do we, for the same elements.
+    // The ratio is rounded before the multiplication, as in Burn, so that the same elements are selected.
     let ratio = m as f64 / n as f64;
     let position = |i: usize| match options.align_corners {
         true => i as f64 * (last as f64 / n.saturating_sub(1).max(1) as f64),
