@@ -4,9 +4,9 @@
 //! cargo run --release --example fermions_2d
 //! ```
 //!
-//! `H = −t Σ (c†ᵢ cⱼ + h.c.) + V Σ nᵢ nⱼ` over neighbours, t = V = 1, two particles. A bond operator is a tensor of four
-//! legs; it does not depend on the numbering of the other sites. The energy is asserted against exact diagonalisation, and
-//! is reproduced from the ground state, split into its two rows, for every order of contraction.
+//! `H = −t Σ (c†ᵢ cⱼ + h.c.) + V Σ nᵢ nⱼ` over neighbours, t = V = 1, two particles. A bond operator is a tensor of
+//! four legs; it does not depend on the numbering of the other sites. The energy is asserted against exact
+//! diagonalisation, and is reproduced from the ground state, split into its two rows, for every order of contraction.
 
 #[path = "chain/lanczos.rs"]
 mod lanczos;
