@@ -31,16 +31,15 @@ pub enum ConfigError {
 /// |---|---|---|
 /// | [`threads`](Self::threads) | `T4A_NUM_THREADS` | one per core |
 /// | [`parts`](Self::parts) | `T4A_PARTS` | 4 |
-/// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 1 GiB, or what tensors had at once lately |
+/// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 1 GiB, or the recent peak of the tensors |
 /// | [`memory_limit`](Self::memory_limit) | `T4A_MEMORY_LIMIT` | none |
-/// | [`einsum_memory`](Self::einsum_memory) | `T4A_EINSUM_MEMORY` | half of what is free |
+/// | [`einsum_memory`](Self::einsum_memory) | `T4A_EINSUM_MEMORY` | half of the free memory |
 /// | [`fallback`](Self::fallback) | `T4A_FALLBACK`: `allow`, `reject` | `allow` |
 ///
-/// Variables are read at the first use; sizes are bytes, with `KiB`, `MiB` or `GiB` behind them if these
-/// are meant. A variable that means nothing is ignored with a line on the standard error output;
-/// [`from_environment`](Self::from_environment) returns it as an error. `T4A_ISA` (`baseline`, `avx2`,
-/// `avx512`) is a variable only: loops are chosen once. Of these settings results depend on the parts alone: the rounding of large
-/// factorisations does.
+/// Variables are read at the first use; sizes are bytes, optionally with the unit `KiB`, `MiB` or `GiB`. An invalid
+/// variable is ignored with a line on the standard error output; [`from_environment`](Self::from_environment) returns
+/// it as an error. `T4A_ISA` (`baseline`, `avx2`, `avx512`) is a variable only: loops are chosen once. Of these
+/// settings only the parts affect results: the rounding of large factorisations.
 ///
 /// ```
 /// use t4a_tensor::config::BackendConfig;

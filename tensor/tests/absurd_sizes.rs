@@ -1,5 +1,5 @@
-//! Sizes, steps and options that no memory holds: a typed error or the right result, never an
-//! address outside of a buffer, an overflow or an allocation that ends the process.
+//! Sizes, steps and options beyond any memory: a typed error or the right result, never an out-of-bounds address, an
+//! overflow or an allocation that aborts the process.
 
 use t4a_tensor::index::{Span, cat, slice_assign};
 use t4a_tensor::kernels::fold::Sum;
@@ -23,7 +23,7 @@ fn overflows<T>(result: Result<T, TensorError>) -> bool {
 fn windows_over_repeated_elements_are_counted() {
     let x = ones(&[1, 4]).expand(&[1 << 40, 4]).unwrap();
     assert!(overflows(x.unfold(0, 1 << 39, 1)));
-    // As many as can be counted are views that can be read, sliced and written.
+    // The largest representable views can be read, sliced and written.
     let x = ones(&[1, 4]).expand(&[1 << 20, 4]).unwrap();
     let w = x.unfold(0, 1 << 19, 1).unwrap().flip(&[1]).unwrap();
     assert_eq!(w.shape(), [(1 << 19) + 1, 4, 1 << 19]);
@@ -135,7 +135,7 @@ fn pools_over_far_padding_and_with_many_results() {
 
 #[test]
 fn a_far_pool_agrees_with_a_near_one() {
-    // The same windows, once among so many others that all are looked at one by one.
+    // The same windows, and the same among so many others that the windows are evaluated one by one.
     let x = Tensor::from_fn(&[2, 3, 5, 7], |i| ((i * 37) % 29) as f32).unwrap();
     for (window, padding) in [([3, 2], [1, 1]), ([5, 9], [2, 4]), ([2, 2], [0, 1])] {
         let near = PoolOptions { window, padding, stride: [2, 3], ..PoolOptions::new(window) };

@@ -13,7 +13,7 @@ fn cast(x: impl Into<AnyTensor>, dtype: DType) -> f64 {
 
 #[test]
 fn wide_integers_round_once_into_sixteen_bits() {
-    // Just above the midpoint of two bfloat16 numbers, and nearer to it than an f64 can tell.
+    // Above the midpoint of two bfloat16 numbers by less than the precision of f64.
     let (low, high) = (2f64.powi(62), 2f64.powi(62) + 2f64.powi(55));
     let above = (1i64 << 62) + (1 << 54) + 1;
     let one = |v: i64| Tensor::from_vec(vec![v], &[1]).unwrap();

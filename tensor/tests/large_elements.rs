@@ -1,5 +1,5 @@
-//! Elements of every size that a tensor may hold, through public items alone: scratch of a fixed
-//! size has room for at least one of them.
+//! Elements of every supported size, through public items only: scratch of fixed size has room for at least one of
+//! them.
 
 use t4a_algebra::Scalar;
 use t4a_algebra::scalar::MAX_BYTES;

@@ -1,5 +1,5 @@
-//! A limit on what all tensors take: the next one is an error, and what is given back can be had again.
-//! A program of its own, since the limit holds for all of it.
+//! A limit for all tensors: allocations above it are errors, and freed memory is available again. A separate program,
+//! because the limit is process-wide.
 
 use t4a_tensor::{Tensor, TensorError, pool};
 
@@ -7,7 +7,7 @@ use t4a_tensor::{Tensor, TensorError, pool};
 fn beyond_the_limit_is_an_error() {
     const MIB: usize = 1 << 20;
     pool::set_memory_limit(10 * MIB);
-    // One that alone exceeds it, when nothing else is held.
+    // A single tensor that exceeds the limit, with no other memory in use.
     assert!(matches!(
         Tensor::<u8>::from_fn(&[11 * MIB], |_| 1),
         Err(TensorError::OutOfMemory { .. })
@@ -16,7 +16,7 @@ fn beyond_the_limit_is_an_error() {
     let (a, b) = (block().unwrap(), block().unwrap());
     assert!(matches!(block(), Err(TensorError::OutOfMemory { .. })));
     drop(a);
-    // Of the same size from the cache, of another one after the cache is cleared.
+    // The same size from the cache, another size after the cache is cleared.
     let c = block().unwrap();
     drop(c);
     let larger = Tensor::<u8>::from_fn(&[5 * MIB], |_| 1).unwrap();

@@ -1,6 +1,6 @@
-//! Plans of Fourier transforms, kept for the next tensor of the same length. It is a crate of its own because
-//! the butterflies of `rustfft` are generic and many: here they are compiled once per float, beside
-//! `t4a-tensor` and not again with it. Users call `t4a_tensor::fft`.
+//! Cached plans of Fourier transforms, keyed by length. A separate crate, because the butterflies of `rustfft` are
+//! numerous and generic: they are compiled here once per float type, and not again with `t4a-tensor`. Users call
+//! `t4a_tensor::fft`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -12,15 +12,15 @@ pub use rustfft::{Fft, FftDirection};
 use rustfft::{FftNum, FftPlanner};
 use t4a_algebra::Float;
 
-/// Most lengths that are kept; then one begins anew.
+/// Maximum number of cached lengths; the cache is cleared when it is full.
 const KEPT: usize = 64;
 
-/// Floats of which there are transforms.
+/// Float types with transforms.
 pub trait Transform: Float + FftNum {
     /// Plan of the transform of `n` reals.
     #[doc(hidden)]
     fn forward(n: usize) -> Arc<dyn RealToComplex<Self>>;
-    /// Plan of the way back.
+    /// Plan of the inverse transform.
     #[doc(hidden)]
     fn inverse(n: usize) -> Arc<dyn ComplexToReal<Self>>;
     /// Plan of the transform of `n` complex numbers.
@@ -28,7 +28,7 @@ pub trait Transform: Float + FftNum {
     fn complex(n: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
 }
 
-/// The plans of an element type. They hold tables of their length.
+/// The plans of an element type, with tables of their length.
 struct Plans<T: FftNum> {
     real: RealFftPlanner<T>,
     complex: FftPlanner<T>,

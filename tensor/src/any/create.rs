@@ -9,8 +9,8 @@ use crate::random::{self, Distribution, Generator};
 use crate::tensor::Tensor;
 use crate::{create, with_dtype};
 
-/// Most equal elements that are not written out: what no memory holds is an error at once and not
-/// when it is first written to.
+/// Maximum number of repeated elements in a view: a larger size exceeds any memory, and is an error at creation and not
+/// at the first write.
 const REPEATED: usize = 1 << 38;
 
 /// True if an integer is in the range of an integer dtype.
@@ -19,8 +19,8 @@ fn fits(dtype: DType, value: i128) -> bool {
 }
 
 impl AnyTensor {
-    /// A tensor of equal elements. A large one is a view that repeats a single element: it takes
-    /// memory when it is written to.
+    /// A tensor of equal elements. A large one is a view that repeats a single element: it is allocated at the first
+    /// write.
     ///
     /// # Errors
     /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
@@ -59,7 +59,7 @@ impl AnyTensor {
             else => Err(TensorError::DTypeUnsupported { op: "eye", dtype, expected: "a number" }))
     }
 
-    /// `start, start + step, …` up to, without, `end`: [`create::arange`].
+    /// `start, start + step, …`, with `end` excluded: [`create::arange`].
     ///
     /// # Errors
     /// As there; [`TensorError::Value`] for an element that an integer dtype cannot hold;
@@ -77,7 +77,7 @@ impl AnyTensor {
             else => Err(TensorError::DTypeUnsupported { op, dtype, expected: "a number" }))
     }
 
-    /// `n` numbers at equal distances, both ends included: [`create::linspace`].
+    /// `n` equidistant numbers, both ends included: [`create::linspace`].
     ///
     /// # Errors
     /// As there; [`TensorError::DTypeUnsupported`] unless `dtype` is a float.
@@ -180,7 +180,7 @@ mod tests {
         for (a, b, dtype) in [(0, 257, DType::U8), (-1, 3, DType::U64), (0, 129, DType::I8)] {
             assert!(matches!(range(a, b, dtype), Err(TensorError::Value { op: "arange", .. })));
         }
-        // Nothing to hold.
+        // An empty range has no element out of range.
         assert!(range(300, 300, DType::U8).is_ok());
     }
 

@@ -5,7 +5,7 @@
 //! [`TensorError::DTypeMismatch`] for operands of different dtypes,
 //! [`TensorError::ShapeMismatch`] for shapes that do not broadcast, `OutOfMemory`.
 
-// The operations are fallible, so they cannot be the operators of the same names.
+// The operations are fallible, so they cannot implement the operator traits of the same names.
 #![allow(clippy::should_implement_trait)]
 
 use t4a_algebra::Numeric;
@@ -134,7 +134,7 @@ macro_rules! unary_methods {
 }
 
 unary_methods! {
-    /// −1, 0 or 1 of real numbers; NaN stays NaN.
+    /// −1, 0 or 1 of real numbers; NaN for NaN.
     sign: real Sign;
     /// −1, 0 or 1 of real numbers; 0 for NaN.
     sign_or_zero: real SignOrZero;
@@ -288,7 +288,7 @@ binary_methods! {
     gelu_backward: float Promoted(GeluBackward);
     /// `g·σ(−x)`.
     log_sigmoid_backward: float Promoted(LogSigmoidBackward);
-    /// `x` where positive, else `a·x`.
+    /// `x` if positive, else `a·x`.
     prelu: float Prelu;
 }
 
@@ -423,12 +423,12 @@ impl AnyTensor {
         map_class!("powf", self, float, T => PowHalf)
     }
 
-    /// `min(max(x, low), high)`; NaN stays NaN.
+    /// `min(max(x, low), high)`; NaN for NaN.
     pub fn clamp(self, low: Number, high: Number) -> Result<Self> {
         map_class!("clamp", self, real, T => Clamp { low: low.to::<T>(), high: high.to::<T>() })
     }
 
-    /// `x` where positive, else `slope·x`.
+    /// `x` if positive, else `slope·x`.
     pub fn leaky_relu(self, slope: Number) -> Result<Self> {
         map_class!("leaky_relu", self, float, T => LeakyRelu(slope.to::<T>()))
     }
@@ -451,13 +451,13 @@ impl AnyTensor {
         Ok(zip(op, self.into_typed::<bool>()?, rhs.into_typed::<bool>()?)?.into())
     }
 
-    /// Converts to another dtype; see [`crate::kernels::cast`]. The same dtype shares the memory.
+    /// Converts to another dtype; see [`crate::kernels::cast`]. For the same dtype the memory is shared.
     pub fn cast(self, dtype: DType) -> Result<Self> {
         let from = self.dtype();
         if from == dtype {
             return Ok(self);
         }
-        // Integers and truth values wrap, whatever the sign of the result.
+        // Integers and booleans wrap, independent of the sign of the result type.
         let wraps = from.is_int() || from == DType::Bool;
         let to = if wraps { dtype.modular() } else { dtype };
         let unsupported = || unsupported("cast", from, "any");
@@ -479,7 +479,7 @@ impl AnyTensor {
     }
 }
 
-/// A comparison of `b` with `a` for one of `a` with `b`, which is compiled only once that way.
+/// A comparison of `a` with `b` as one of `b` with `a`, so that only one is compiled.
 fn exchanged(
     op: &'static str,
     a: AnyTensor,

@@ -115,7 +115,7 @@ impl AnyTensor {
         })
     }
 
-    /// Combines values with the elements that `index` names along `axis`: [`index::scatter`].
+    /// Combines values with the elements at `index` along `axis`: [`index::scatter`].
     ///
     /// # Errors
     /// As there; [`TensorError::DTypeMismatch`]; [`TensorError::DTypeUnsupported`] for an index

@@ -83,7 +83,7 @@ impl AnyTensor {
         self.tensor.buffer()
     }
 
-    /// The memory below, by value: keeps a unique buffer unique.
+    /// The underlying buffer, by value: keeps a unique buffer unique.
     #[inline]
     pub fn into_buffer(self) -> Buffer {
         self.tensor.into_buffer()
@@ -111,8 +111,8 @@ impl AnyTensor {
         if self.dtype != T::DTYPE {
             return Err(self.wrong_dtype::<T>());
         }
-        // SAFETY: `Tensor` is `repr(C)` and its fields do not depend on the element type; the
-        // tag says that the elements are of type `T`.
+        // SAFETY: `Tensor` is `repr(C)` and its fields do not depend on the element type; by the tag the elements are
+        // of type `T`.
         Ok(unsafe { &*std::ptr::from_ref(&self.tensor).cast::<Tensor<T>>() })
     }
 
@@ -125,7 +125,7 @@ impl AnyTensor {
         if self.dtype != T::DTYPE {
             return Err(self.wrong_dtype::<T>());
         }
-        // SAFETY: the tag says that the elements are of type `T`.
+        // SAFETY: by the tag the elements are of type `T`.
         Ok(unsafe { self.tensor.retag() })
     }
 
@@ -145,12 +145,12 @@ impl AnyTensor {
     /// The buffer holds initialised, valid values of the dtype: for `bool`, bytes of 0 or 1.
     pub unsafe fn from_buffer(buffer: Buffer, layout: Layout, dtype: DType) -> Result<Self> {
         crate::with_dtype!(dtype, T in all => {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's contract.
             unsafe { Tensor::<T>::from_buffer(buffer, layout) }.map(Self::from)
         }, else => Err(TensorError::DTypeUnsupported { op: "from_buffer", dtype, expected: "any" }))
     }
 
-    /// The same memory under another layout; keeps a unique buffer unique.
+    /// The same memory with another layout; keeps a unique buffer unique.
     ///
     /// # Safety
     /// The layout is that of this tensor after view operations.
@@ -160,8 +160,7 @@ impl AnyTensor {
         Self { tensor: unsafe { self.tensor.with_layout(layout) }, dtype: self.dtype }
     }
 
-    /// The same elements in row-major order under another shape; copies only if the strides
-    /// leave no other way.
+    /// The same elements in row-major order under another shape; copies only if the strides do not permit a view.
     ///
     /// # Errors
     /// [`TensorError::ShapeMismatch`] if the element counts differ.

@@ -122,7 +122,7 @@ impl AnyTensor {
         }
         let mut shape = Dims::from_slice(head);
         shape.push(n);
-        // All rows are one matrix where the strides allow it.
+        // All rows are one matrix if the strides permit it.
         let flat = [numel_of("linear", head)?, *k];
         let y = match self.layout().reshape(&flat)? {
             Some(_) => self.reshape(&flat)?.matmul(weight)?.reshape(&shape)?,
@@ -154,7 +154,7 @@ fn linear_shapes(op: &'static str, x: &AnyTensor, other: &AnyTensor) -> TensorEr
     TensorError::shapes(op, x.shape(), other.shape(), "[…, k] with [k, n] or […, n], and [n]")
 }
 
-/// Sizes behind axes of size 1.
+/// The sizes, preceded by axes of size 1.
 fn leading_ones(rank: usize, sizes: &[usize]) -> Dims {
     let mut shape = Dims::from_elem(1, rank - sizes.len());
     shape.extend_from_slice(sizes);
@@ -325,8 +325,8 @@ impl AnyTensor {
         })
     }
 
-    /// Cotangents of queries, keys and values, and of the bias if asked for; see
-    /// [`attention::attention_vjp`]. Errors: as [`AnyTensor::attention`].
+    /// Cotangents of queries, keys and values, and of the bias if requested; see [`attention::attention_vjp`]. Errors:
+    /// as [`AnyTensor::attention`].
     pub fn attention_vjp(
         &self,
         [key, value, dy]: [&Self; 3],

@@ -1,4 +1,4 @@
-//! Reductions and matrix products of erased tensors. Reduced axes stay with size 1.
+//! Reductions and matrix products of erased tensors. Reduced axes keep size 1.
 
 use t4a_algebra::Standard;
 
@@ -12,8 +12,7 @@ use crate::matmul::matmul;
 use crate::reduce::reduce;
 use crate::with_dtype;
 
-/// Rows are name, class, the class that it is computed in without the sign of integers where that makes
-/// no difference, and fold.
+/// Rows: name, class, compute class (unsigned for integers if the sign is irrelevant), and fold.
 macro_rules! reduce_methods {
     ($($(#[$doc:meta])* $name:ident: $class:ident as $kind:tt $typed:ident $fold:ident;)*) => {
         impl AnyTensor {$(
@@ -41,11 +40,11 @@ reduce_methods! {
     sum: numeric as modular typed_modular Sum;
     /// `Π xᵢ`.
     prod: numeric as modular typed_modular Prod;
-    /// The greatest element; NaN if there is one.
+    /// The maximum; NaN if an element is NaN.
     max: real as real typed Maximum;
-    /// The least element; NaN if there is one.
+    /// The minimum; NaN if an element is NaN.
     min: real as real typed Minimum;
-    /// The greatest `|xᵢ|`.
+    /// The maximum of `|xᵢ|`.
     max_abs: real as real typed MaxAbs;
     /// `Σ |xᵢ|²`, real also for complex tensors.
     sum_squares: field as field typed SumSquares;
@@ -71,7 +70,7 @@ impl AnyTensor {
         }, else => Err(unsupported("mean", self.dtype(), "real")))
     }
 
-    /// The greatest elements along an axis and the first index of each (`i64`).
+    /// The maxima along an axis and the first index of each (`i64`).
     ///
     /// # Errors
     /// As [`AnyTensor::max`].
@@ -82,7 +81,7 @@ impl AnyTensor {
         }, else => Err(unsupported("max_with_index", self.dtype(), "real")))
     }
 
-    /// The least elements along an axis and the first index of each (`i64`).
+    /// The minima along an axis and the first index of each (`i64`).
     ///
     /// # Errors
     /// As [`AnyTensor::min`].

@@ -1,4 +1,4 @@
-//! Sorting of erased tensors: every dtype with an order, which is all but the complex ones.
+//! Sorting of erased tensors: all dtypes except the complex ones.
 
 use super::AnyTensor;
 use crate::dtype::{DType, Element};
@@ -16,9 +16,9 @@ macro_rules! with_ordered {
     };
 }
 
-/// Runs the body, which makes a tuple with indices at its end, with an unsigned integer type that the
-/// indices fit, and gives them the integer type asked for. Indices have the same bits with and without
-/// sign, and narrow ones are made of 32-bit ones, so that the sorts are compiled for two types of eight.
+/// Evaluates the body, which returns a tuple with indices at its end, with an unsigned integer type that represents the
+/// indices, and casts them to the requested integer type. Indices have the same bits in signed and unsigned types, and
+/// narrow ones are converted from 32 bits, so that the sorts are compiled for two types of eight.
 macro_rules! with_index {
     ($op:expr, $dtype:expr, $size:expr, $i:ident => $body:expr) => {{
         let dtype = $dtype;
@@ -33,7 +33,7 @@ macro_rules! with_index {
     }};
 }
 
-/// Indices under the integer type asked for, which they fit.
+/// Indices cast to the requested integer type, which represents them.
 fn indices<I: Element>(places: Tensor<I>, dtype: DType) -> Result<AnyTensor> {
     let route = places.route();
     let places = AnyTensor::from(places);
@@ -55,8 +55,8 @@ impl AnyTensor {
         })
     }
 
-    /// The sorted elements and where they came from, stable: [`sort::sort_with_indices`]. `index` is
-    /// the integer type of the indices.
+    /// The sorted elements and their original indices, stable: [`sort::sort_with_indices`]. `index` is the integer type
+    /// of the indices.
     ///
     /// # Errors
     /// As there; [`TensorError::DTypeUnsupported`].
@@ -89,8 +89,8 @@ impl AnyTensor {
         }))
     }
 
-    /// The `k` greatest or least elements along an axis, best first, and where they are:
-    /// [`sort::topk`]. `index` is the integer type of the indices.
+    /// The `k` largest or smallest elements along an axis, in order, with their indices: [`sort::topk`]. `index` is the
+    /// integer type of the indices.
     ///
     /// # Errors
     /// As there; [`TensorError::DTypeUnsupported`].

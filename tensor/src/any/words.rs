@@ -1,5 +1,5 @@
-//! Elements as plain words: an operation that only moves elements is compiled once per size and
-//! alignment instead of once per dtype.
+//! Elements as words: an operation that only moves elements is compiled once per size and alignment instead of once per
+//! dtype.
 
 use super::AnyTensor;
 use crate::dtype::{DType, Element};
@@ -61,7 +61,7 @@ fn holds<W>(dtype: DType) -> bool {
     dtype.size() == size_of::<W>() && dtype.align() >= align_of::<W>()
 }
 
-/// Types of which every bit pattern is a value.
+/// Types for which every bit pattern is valid.
 pub(super) trait Word: Scalar {}
 
 macro_rules! words {
@@ -87,19 +87,19 @@ impl AnyTensor {
         unsafe { self.tensor.retag() }
     }
 
-    /// A tensor of words under the dtype that they were read from. Fresh memory is aligned for every
-    /// element, and other memory was lent by a tensor of the dtype.
+    /// A tensor of words with the dtype of the original elements. New memory is aligned for every element, and other
+    /// memory is shared with a tensor of the dtype.
     ///
     /// # Safety
-    /// The words are valid elements of the dtype: moved from tensors of that dtype, say.
+    /// The words are valid elements of the dtype, for example moved from tensors of that dtype.
     #[inline]
     pub(super) unsafe fn from_words<W: Scalar>(tensor: Tensor<W>, dtype: DType) -> Self {
         assert!(holds::<W>(dtype));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         Self { tensor: unsafe { tensor.retag() }, dtype }
     }
 
-    /// Integers without their sign: the same bits under [`DType::modular`].
+    /// Integers as unsigned integers: the same bits with dtype [`DType::modular`].
     #[inline]
     pub(super) fn modular(self) -> Self {
         Self { dtype: self.dtype.modular(), ..self }
@@ -120,8 +120,8 @@ impl AnyTensor {
         if self.dtype.modular() != T::DTYPE {
             return self.typed();
         }
-        // SAFETY: as in `typed`; integers of one width have the same size, alignment and values with
-        // and without sign.
+        // SAFETY: as in `typed`; signed and unsigned integers of one width have the same size, alignment and valid
+        // values.
         Ok(unsafe { &*std::ptr::from_ref(&self.tensor).cast::<Tensor<T>>() })
     }
 }

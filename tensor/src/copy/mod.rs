@@ -1,19 +1,18 @@
 //! Copies between layouts: the permutation kernel.
 //!
-//! The axes are fused and walked in the order of the destination. What is contiguous on both
-//! sides moves as rows. Otherwise two groups of axes form a block:
+//! The axes are fused and traversed in the order of the destination. Data contiguous on both sides is moved in rows.
+//! Otherwise two groups of axes form a block:
 //!
 //! ```text
 //! columns   innermost axes of the source,      contiguous there   ≥ one cache line
 //! rows      innermost axes of the destination, contiguous there   ≥ one cache line
 //! ```
 //!
-//! A block is a transposition whose rows and columns are found through tables of offsets, so a
-//! rotation of twenty axes of size 2 runs like a matrix transpose: every cache line is read once
-//! and written once. Short runs that are contiguous on both sides move as wider elements, longer
-//! ones as lists of runs. Where the innermost axis of the source is among the rows, there are no
-//! columns, and a block is one long row. Elements that the source repeats along the innermost axis
-//! are written without a second look.
+//! A block is a transposition whose rows and columns are addressed by tables of offsets, so a rotation of twenty axes
+//! of size 2 is as fast as a matrix transpose: every cache line is read once and written once. Short runs that are
+//! contiguous on both sides are moved as wider elements, longer ones as lists of runs. If the innermost axis of the
+//! source is among the rows, there are no columns, and a block is one long row. Elements that the source repeats along
+//! the innermost axis are written without rereading.
 //!
 //! ```text
 //! plan   which axes a block covers
@@ -57,8 +56,8 @@ pub fn to_contiguous<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(unsafe { out.assume_init() })
 }
 
-/// The elements, of `size` bytes each, in fresh memory without gaps, the axes in memory ordered as
-/// by `order`, a stride for each of them. There is at least one element.
+/// The elements, of `size` bytes each, in new memory without gaps, with the axes in the order given by the strides
+/// `order`. Requires at least one element.
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).

@@ -6,19 +6,19 @@ use crate::layout::Dims;
 use crate::loops::fuse::Fused;
 use crate::loops::transpose::Even;
 
-/// Bytes of a row of a block: four cache lines, which hides the walk between blocks.
+/// Bytes of a row of a block: four cache lines, which amortises the loop over blocks.
 const SIDE_BYTES: usize = 256;
 /// Bytes of a column of a block: enough for the machine to read ahead.
 const COLUMN_BYTES: usize = 1024;
 /// Bytes of the shortest rows that are transposed in registers.
 const REGISTER_BYTES: usize = 32;
-/// Bytes of a row without columns: enough to make the walk between blocks cheap.
+/// Bytes of a row without columns: enough to amortise the loop over blocks.
 const ROW_BYTES: usize = 4096;
-/// Bytes of a run from which on it is a block of its own.
+/// Minimum number of bytes of a run that is a separate block.
 const RUN_BYTES: usize = 1024;
-/// Bytes of the shortest row of one repeated element that is a block of its own.
+/// Minimum number of bytes of a row of one repeated element that is a separate block.
 const REPEAT_BYTES: usize = 64;
-/// Runs in a block, at most.
+/// Maximum number of runs in a block.
 const RUNS: usize = 64;
 /// Elements per unit of parallel work.
 pub(super) const GRAIN: usize = 1 << 15;
@@ -154,8 +154,8 @@ impl Plan {
         }
     }
 
-    /// Rows: from the inside of the destination, which is dense. The innermost axis of the source is
-    /// left to the columns, unless rows were shorter than what is transposed in registers.
+    /// Rows are the inner axes of the destination, which is dense. The innermost axis of the source is left to the
+    /// columns, unless rows would be shorter than the squares transposed in registers.
     fn choose_rows(&mut self, side: usize) {
         self.rows = Group::ONE;
         let [dst, src] = &self.fused.strides;
@@ -194,7 +194,7 @@ impl Plan {
         }
     }
 
-    /// Runs of the given bytes that a block copies one by one: whole axes next to the innermost.
+    /// Number of runs of the given bytes that a block copies one by one: whole axes next to the innermost.
     fn choose_runs(&mut self, bytes: usize) {
         let [dst, src] = &self.fused.strides;
         for axis in (0..self.fused.rank() - 1).rev() {

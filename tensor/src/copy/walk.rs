@@ -1,4 +1,4 @@
-//! The blocks of a copy, one after the other, and the elements of one.
+//! Loop over the blocks of a copy, and over the elements of a block.
 
 use std::mem::MaybeUninit;
 
@@ -9,7 +9,7 @@ use crate::loops::transpose::transpose;
 
 impl Plan {
     /// # Safety
-    /// Source and destination hold every index of the shape, and do not overlap.
+    /// Every index of the shape is inside source and destination, which do not overlap.
     pub(super) unsafe fn run(&self, dst: SendPtr<u8>, src: SendPtr<u8>) {
         let counts: Dims =
             self.fused.shape.iter().zip(&self.extent).map(|(n, e)| n.div_ceil(*e)).collect();
@@ -19,7 +19,7 @@ impl Plan {
         let parallel = parallel::worthwhile(numel, 1);
         parallel::for_each(blocks.div_ceil(per_chunk), parallel, &|chunk| {
             let first = chunk * per_chunk;
-            // SAFETY: the caller's promise; blocks are disjoint.
+            // SAFETY: the caller's contract; blocks are disjoint.
             unsafe { self.walk(&counts, first, per_chunk.min(blocks - first), dst, src) };
         });
     }
@@ -77,7 +77,7 @@ impl Plan {
     /// The block holds `rows × cols` elements on both sides.
     unsafe fn block(&self, src: *const u8, dst: *mut u8, rows: usize, cols: usize) {
         let bytes = cols * self.size;
-        // SAFETY: the caller's promise; elements move as possibly uninitialised words.
+        // SAFETY: the caller's contract; elements are moved as possibly uninitialised words.
         unsafe {
             if self.repeat {
                 return match self.size {
@@ -127,7 +127,7 @@ impl Plan {
         rows: usize,
         cols: usize,
     ) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe {
             match (self.rows.even, self.columns.even) {
                 (Some(from), Some(to)) => transpose(src, from, dst, to, rows, cols),
@@ -142,7 +142,7 @@ impl Plan {
 /// # Safety
 /// `src` holds an element of the size of `W`, and `dst` room for `len`; no alignment is required.
 unsafe fn repeat<W: Copy>(src: *const u8, dst: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     unsafe {
         let element = src.cast::<MaybeUninit<W>>().read_unaligned();
         for i in 0..len {

@@ -5,10 +5,9 @@
 //! rfft   of real x: the elements 0 … ⌊n/2⌋    irfft  x from those, the others being their conjugates
 //! ```
 //!
-//! Any length n ≥ 1 will do: by mixed radices, and by convolutions where n has large prime factors
-//! (crate `t4a-fft`). Lanes along the axis are transformed one by one, over threads;
-//! with another axis than the last they are copied next to each other first, and the result is a
-//! strided view.
+//! The length n ≥ 1 is arbitrary: mixed radices, and convolutions if n has large prime factors (crate `t4a-fft`). Lanes
+//! along the axis are transformed one by one, multithreaded; for an axis other than the last they are copied to
+//! contiguous rows first, and the result is a strided view.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +25,7 @@ use crate::output::{Filled, Fresh, Full, Output, share_with};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
-/// Elements of a task at least.
+/// Minimum number of elements of a task.
 const CHUNK: usize = 1 << 12;
 
 /// Real and imaginary part of a tensor.
@@ -34,8 +33,7 @@ pub type Parts<T> = (Tensor<T>, Tensor<T>);
 
 /// Elements 0 … ⌊n/2⌋ of the transform of a real tensor along an axis, real and imaginary part.
 ///
-/// Lanes are cut off after `n` elements or filled up with zeros; `None` leaves them as they are. Cost:
-/// O(n·log n) per lane.
+/// Lanes are truncated to `n` elements or padded with zeros; `None` keeps their length. Cost: O(n·log n) per lane.
 ///
 /// # Errors
 /// [`TensorError::Axis`], [`TensorError::Value`] for a length of 0, `SizeOverflow`, `OutOfMemory`.
@@ -190,7 +188,7 @@ impl Lanes {
         Ok(Self { order, back, len: x[axis], shape })
     }
 
-    /// The lanes, one after the other.
+    /// The lanes as contiguous rows.
     fn rows<T: Transform>(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         row_major(&x.permute(&self.order)?)
     }
@@ -276,7 +274,7 @@ fn fill_complex<T: Transform>(
     }
 }
 
-/// Lengths that do not fit, which would be a mistake of ours.
+/// Rejected lengths, which would be an internal error.
 fn refused(op: &'static str, error: FftError) -> TensorError {
     TensorError::value(op, error.to_string())
 }

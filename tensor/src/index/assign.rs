@@ -12,7 +12,7 @@ use crate::output::{Fresh, Full, Output};
 use crate::storage::collect;
 use crate::tensor::Tensor;
 
-/// Bytes from which on a row is worth a call of its own.
+/// Minimum number of bytes of a row for a separate copy call.
 const RUN_BYTES: usize = 128;
 
 /// The indices `start, start + step, …` of an axis, `len` of them, with a step of either sign.
@@ -86,7 +86,7 @@ fn broadcast<T: Scalar>(
     })
 }
 
-/// The tensors one after the other along an axis.
+/// Concatenates tensors along an axis.
 ///
 /// Shapes: equal except along `axis`.
 ///
@@ -120,7 +120,7 @@ pub fn cat<T: Scalar>(tensors: &[Tensor<T>], axis: usize) -> Result<Tensor<T>> {
     let mut target = out.as_mut_ptr();
     for x in tensors {
         let strides = out.layout().strides();
-        // SAFETY: the parts of the axis are disjoint, inside of the result, and together all of it.
+        // SAFETY: the parts of the axis are disjoint, inside the result, and cover it.
         unsafe { write(SendPtr(target), strides, x, x.shape()) };
         target = target.wrapping_offset(x.shape()[axis] as isize * strides[axis]);
     }
@@ -176,7 +176,7 @@ pub fn repeat<T: Scalar>(x: &Tensor<T>, axis: usize, times: usize) -> Result<Ten
 unsafe fn write<T: Scalar>(target: SendPtr<T>, strides: &[isize], x: &Tensor<T>, shape: &[usize]) {
     let tiles = Tiles::new(shape, [strides, x.layout().strides()]);
     let (to, from) = (tiles.inner(0), tiles.inner(1));
-    // Without a common direction, both sides of a small square stay in the cache.
+    // If source and destination have no common contiguous axis, both sides of a small square fit in the cache.
     let direct = to[1] == from[1] || from[1] == 0;
     let tiles = if direct { tiles.tile(16, 1 << 14) } else { tiles.tile(32, 32) };
     let source = SendPtr(x.as_ptr().cast_mut());
@@ -206,7 +206,7 @@ unsafe fn move_tile<const SIZE: usize>(
     for row in 0..rows as isize {
         let dst = dst.wrapping_offset(bytes(row * to[0]));
         let src = src.wrapping_offset(bytes(row * from[0]));
-        // SAFETY: the caller's promise; a copy of a constant size is one move.
+        // SAFETY: the caller's contract; a copy of constant size is one move.
         unsafe {
             if to[1] == 1 && from[1] == 1 && cols >= 8 {
                 std::ptr::copy_nonoverlapping(src, dst, cols * size);

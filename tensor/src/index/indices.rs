@@ -12,7 +12,7 @@ use crate::output::{Fresh, Full};
 use crate::tensor::Tensor;
 use crate::view::View;
 
-/// Indices read at once: 8 KiB of scratch.
+/// Number of indices read in one block: 8 KiB of scratch.
 pub(super) const BLOCK: usize = 1024;
 
 /// Scratch for a block of indices.
@@ -38,7 +38,7 @@ pub(super) struct Below<'s> {
 }
 
 impl<'s> Below<'s> {
-    /// The same in pieces of `len`.
+    /// The same in blocks of `len`.
     #[inline(always)]
     pub(super) fn pieces(self, len: usize) -> impl Iterator<Item = Self> {
         self.indices.chunks_exact(len).map(move |indices| Self { indices, ..self })
@@ -50,8 +50,8 @@ impl<'s> Below<'s> {
         self.limit
     }
 
-    /// The elements with these indices, of a slice that has as many as the limit. A check per
-    /// element costs half of the speed of a gather (1024², AVX-512: 550 against 850 µs).
+    /// The elements with these indices, of a slice whose length is the limit. A check per element halves the speed of a
+    /// gather (1024², AVX-512: 550 against 850 µs).
     #[inline(always)]
     pub(super) fn take<'o, T: Copy>(self, x: &[T], out: Fresh<'o, T>) -> Full<'o, T> {
         assert!(x.len() >= self.limit);
@@ -76,8 +76,7 @@ trait Integers: Sync {
     fn value(&self, at: isize) -> i64;
 }
 
-/// An index tensor whose integer type is behind a pointer: the loops that use the indices are not
-/// compiled once more per index type.
+/// An index tensor with an erased integer type: the loops that use the indices are not compiled per index type.
 #[derive(Clone, Copy)]
 pub(crate) struct Indices<'a> {
     integers: &'a dyn Integers,
@@ -104,7 +103,7 @@ impl<'a> Indices<'a> {
         self.layout.offset()
     }
 
-    /// The same indices seen through another layout, derived from this one.
+    /// The same indices with another layout, derived from this one.
     pub(crate) fn with_layout<'b>(self, layout: &'b Layout) -> Indices<'b>
     where
         'a: 'b,

@@ -1,4 +1,4 @@
-//! A value where a mask holds.
+//! Selection by a mask.
 
 use t4a_algebra::Scalar;
 
@@ -32,7 +32,7 @@ impl<T: Scalar, M: Truth> Binary<T, M> for Fill<T> {
     }
 }
 
-/// `outᵢ = valueᵢ` where `maskᵢ` holds, else `xᵢ`; shapes broadcast.
+/// `outᵢ = valueᵢ` where `maskᵢ` is true, else `xᵢ`; shapes broadcast.
 ///
 /// Cost: three reads and one write per element; `x` or `value` is overwritten if it has the shape
 /// of the result and no other owner.
@@ -47,7 +47,7 @@ pub fn mask_where<T: Scalar, M: Truth>(
     zip3(Where, x, mask, value)
 }
 
-/// `outᵢ = value` where `maskᵢ` holds, else `xᵢ`; shapes broadcast.
+/// `outᵢ = value` where `maskᵢ` is true, else `xᵢ`; shapes broadcast.
 ///
 /// # Errors
 /// As [`mask_where`].

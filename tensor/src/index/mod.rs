@@ -1,4 +1,4 @@
-//! Access through indices, masks and regions.
+//! Indexing by index tensors, masks and regions.
 //!
 //! ```text
 //! take      gather, index_select              read where an index says
@@ -11,9 +11,8 @@
 //! tiles     walks the fused axes of the operands
 //! ```
 //!
-//! An index outside of its axis is an error before anything is written to an operand. Indices may
-//! have any integer type and any strides: a repeated index is a view with stride 0. What only moves
-//! elements is compiled per element size.
+//! An index out of range is an error before an operand is written. Indices may have any integer type and any strides: a
+//! repeated index is a view with stride 0. Data movement is compiled per element size.
 
 mod assign;
 mod indices;

@@ -1,4 +1,4 @@
-//! The indices at which a tensor is not 0.
+//! Indices of nonzero elements.
 
 use t4a_algebra::Int;
 
@@ -27,9 +27,9 @@ impl<T: Truth> Unary<T> for IsTrue {
     }
 }
 
-/// Row `n` holds the index of the `n`-th element, in row-major order, that is not 0.
+/// Row `n` is the index of the `n`-th nonzero element in row-major order.
 ///
-/// Shapes: `[count, x.rank()]`. A NaN is not 0.
+/// Shapes: `[count, x.rank()]`. NaN counts as nonzero.
 ///
 /// Cost: two passes over one byte per element, and one write per entry of the result.
 ///

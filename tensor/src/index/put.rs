@@ -1,8 +1,8 @@
 //! Writing through indices: `scatter`, `index_scatter`.
 //!
-//! The walk has the axes of the values. Elements of the target that differ off the axis never
-//! meet, so threads share out one of those axes, and every element of the target sees its values
-//! in the order of the index: results do not depend on the number of threads.
+//! The loop runs over the axes of the values. Elements of the target that differ along another axis than the indexed
+//! one are independent, so threads partition one of those axes, and every element of the target is combined with its
+//! values in the order of the index: results do not depend on the number of threads.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -112,8 +112,8 @@ pub(crate) trait Put: Sync {
     /// Combines a tile of values: with one index per element, or one per row.
     ///
     /// # Safety
-    /// Target and values hold elements of the kernel at every position that the tile and its indices
-    /// name, and do not overlap.
+    /// Target and values contain elements of the kernel's type at every position of the tile and its indices, and do
+    /// not overlap.
     unsafe fn put(
         &self,
         dst: *mut u8,
@@ -192,7 +192,7 @@ pub(crate) unsafe fn scatter_at<T: Scalar>(
     let Some(dst) = x.as_mut_ptr().map(|first| SendPtr(first.cast::<u8>())) else { return Ok(x) };
     let mut strides: Strides = x.layout().strides().into();
     let axis_stride = std::mem::replace(&mut strides[axis], 0);
-    // Row-major order of the values, whatever their strides: along the axis it is that of the index.
+    // Row-major order of the values, independent of their strides: along the axis it is that of the index.
     let order = contiguous_strides(values.shape());
     let operands = [&order[..], &strides, index.strides(), values.layout().strides()];
     let tiles = Tiles::new(values.shape(), operands);
@@ -219,7 +219,7 @@ pub(crate) unsafe fn scatter_at<T: Scalar>(
     Ok(x.with_route(ROUTE))
 }
 
-/// The tensor with memory of its own, distinct for distinct indices.
+/// The tensor with exclusively owned memory, in which distinct indices have distinct elements.
 pub(super) fn writable<T: Scalar>(x: Tensor<T>) -> Result<Tensor<T>> {
     let mut x = x;
     if x.memory_mut().is_some() && x.layout().is_injective() {
@@ -228,7 +228,7 @@ pub(super) fn writable<T: Scalar>(x: Tensor<T>) -> Result<Tensor<T>> {
     crate::copy::to_contiguous(&x)
 }
 
-/// Splits a walk along the largest axis on which the target (operand 1) moves.
+/// Splits a loop along the largest axis along which the target (operand 1) varies.
 fn for_each_part(tiles: &Tiles<4>, body: &(dyn Fn(&Tiles<4>) + Sync)) {
     const COST: usize = 4;
     const PARTS: usize = 16;
@@ -273,7 +273,7 @@ unsafe fn put<T: Scalar, K: Binary<T, Out = T>>(
 ) {
     let per_row = index.len() / rows;
     for (row, index) in index.chunks_exact(per_row).enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe {
             let dst = dst.offset(row as isize * steps.x[0]);
             let src = src.offset(row as isize * steps.values[0]);

@@ -1,9 +1,8 @@
 //! Reading through indices: `gather`, `index_select`.
 //!
-//! The walk has the axes of the result. An operand that does not depend on an axis has stride 0
-//! there: the input along the gathered axis, and a one-dimensional index along all others. So
-//! selecting rows is the case of a gather whose index repeats along the columns, and is found
-//! from the strides: a repeated index copies a run.
+//! The loop runs over the axes of the result. An operand that does not depend on an axis has stride 0 there: the input
+//! along the gathered axis, and a one-dimensional index along all others. A selection of rows is thus a gather whose
+//! index repeats along the columns, detected from the strides: a repeated index copies a run.
 
 use std::mem::MaybeUninit;
 
@@ -165,7 +164,7 @@ fn take<'o, T: Scalar>(
                 let at = at + index as isize * steps.axis;
                 row.each(|col| x.get(at + col as isize * step))
             }
-            // Along the innermost axis, which is the usual case, an index is a position.
+            // Along the innermost axis, the usual case, an index is a position.
             (_, 0) if steps.axis == 1 => index.take(x.run(at, index.limit()), row),
             (index, step) => {
                 let places = index.iter().enumerate();

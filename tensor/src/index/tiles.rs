@@ -1,4 +1,4 @@
-//! Walks the fused axes of several operands in two-dimensional tiles, serially or over threads.
+//! Traverses the fused axes of several operands in two-dimensional tiles, serially or multithreaded.
 
 use crate::error::Result;
 use crate::layout::{Dims, Strides};
@@ -9,14 +9,14 @@ use crate::output::{Fresh, Full, share};
 /// Elements per unit of parallel work.
 const GRAIN: usize = 1 << 15;
 
-/// Part of the walk: where each operand starts, and how far the two inner axes run.
+/// Part of a traversal: the start of each operand, and the extent of the two inner axes.
 pub(super) struct Tile<const N: usize> {
     pub(super) at: [isize; N],
     pub(super) rows: usize,
     pub(super) cols: usize,
 }
 
-/// A walk over fused axes; the last two are cut into tiles, row axis and column axis.
+/// A traversal of fused axes; the last two, row axis and column axis, are cut into tiles.
 #[derive(Clone)]
 pub(super) struct Tiles<const N: usize> {
     shape: Dims,
@@ -27,7 +27,7 @@ pub(super) struct Tiles<const N: usize> {
 }
 
 impl<const N: usize> Tiles<N> {
-    /// A walk in the order in which operand 0 steps through memory.
+    /// A traversal in memory order of operand 0.
     pub(super) fn new(shape: &[usize], strides: [&[isize]; N]) -> Self {
         let mut fused = Fused::by_first(shape, strides);
         while fused.rank() < 2 {
@@ -78,8 +78,8 @@ impl<const N: usize> Tiles<N> {
         self.tile(rows, most_cols)
     }
 
-    /// Elements of a group of tiles that are neighbours, and of a tile unless it is the last of its
-    /// group, in the order of [`Tiles::nth`].
+    /// Number of elements in a group of adjacent tiles, and in a tile unless it is the last of its group, in the order
+    /// of [`Tiles::nth`].
     fn groups(&self) -> (usize, usize) {
         let last = self.shape.len() - 1;
         let (rows, cols) = (self.shape[last - 1], self.shape[last]);
@@ -101,7 +101,7 @@ impl<const N: usize> Tiles<N> {
         })
     }
 
-    /// The part of the walk with `len` indices of a fused axis, from `start` on.
+    /// The part of the traversal with `len` indices of a fused axis, starting at `start`.
     pub(super) fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
         let mut part = self.clone();
         part.shape[axis] = len;

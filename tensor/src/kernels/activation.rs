@@ -6,7 +6,7 @@ use super::{binary, unary};
 use crate::loops::kernel::Unary;
 
 unary! {
-    /// `max(x, 0)`; NaN stays NaN.
+    /// `max(x, 0)`; NaN for NaN.
     Relu "relu" 1: Float |x| if x < T::ZERO { T::ZERO } else { x };
     /// `1 / (1 + e⁻ˣ)`.
     Sigmoid "sigmoid" 8: Float |x| x.sigmoid();
@@ -28,11 +28,11 @@ binary! {
     GeluBackward "gelu_backward" 16: Float |x, g| -> T { g.mul(x.gelu_derivative()) };
     /// `g·σ(−x)`: `(x, g)`.
     LogSigmoidBackward "log_sigmoid_backward" 8: Float |x, g| -> T { g.mul(x.neg().sigmoid()) };
-    /// `x` where positive, else `a·x`: `(x, a)`.
+    /// `x` if positive, else `a·x`: `(x, a)`.
     Prelu "prelu" 1: Float |x, a| -> T { if x < T::ZERO { x.mul(a) } else { x } };
 }
 
-/// `x` where positive, else `slope·x`.
+/// `x` if positive, else `slope·x`.
 #[derive(Clone, Copy, Debug)]
 pub struct LeakyRelu<T>(pub T);
 

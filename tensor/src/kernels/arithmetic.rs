@@ -30,8 +30,8 @@ binary! {
     Atan2 "atan2" 32: Float |a, b| -> T { a.atan2(b) };
     /// `aᵇ` of integers, wrapping; a negative exponent truncates `1 / a⁻ᵇ`.
     IntPow "powi" 32: Int |a, b| -> T {
-        // Exponents beyond 32 bits: only the parity matters where the power is not 0 (or
-        // wraps); powers of two vanish, odd bases have an order dividing 2⁶².
+        // For exponents beyond 32 bits only the parity matters where the power is not 0 (or wraps): even bases give 0,
+        // odd bases have an order dividing 2⁶².
         match b.to_usize() {
             Some(n) if n <= i32::MAX as usize => a.powi(n as i32),
             Some(n) => {
@@ -73,7 +73,7 @@ unary! {
     Neg "neg" 1: Numeric |x| x.neg();
     /// `|x|`.
     Abs "abs" 1: Real |x| x.abs();
-    /// −1, 0 or 1; NaN stays NaN.
+    /// −1, 0 or 1; NaN for NaN.
     Sign "sign" 1: Real |x| x.signum();
     /// −1, 0 or 1; 0 for NaN.
     SignOrZero "sign_or_zero" 1: Real |x| if x.is_nan() { T::ZERO } else { x.signum() };
@@ -92,7 +92,7 @@ unary! {
     };
 }
 
-/// `min(max(x, low), high)`; NaN stays NaN.
+/// `min(max(x, low), high)`; NaN for NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Clamp<T> {
     /// Lower bound.

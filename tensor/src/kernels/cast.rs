@@ -1,7 +1,7 @@
 //! Conversion between any two element types.
 //!
-//! Floats to integers truncate and saturate, NaN gives 0; integers wrap; anything nonzero is true;
-//! a complex number loses its imaginary part. 16-bit floats round once from the wider type.
+//! Floats to integers truncate and saturate, NaN gives 0; integers wrap; nonzero values are true; the imaginary part of
+//! a complex number is discarded. 16-bit floats round once from the wider type.
 
 use std::marker::PhantomData;
 

@@ -22,8 +22,8 @@ binary! {
     LessEqual "less_equal" 1: Real |a, b| -> bool { a <= b };
 }
 
-/// Logic on two truth values, by what it gives where both hold and where one does. No branch and
-/// no short circuit, so loops vectorise.
+/// Logic on two truth values, defined by its result for two true operands and for one. Branch-free without short
+/// circuit, so that loops vectorise.
 #[derive(Clone, Copy, Debug)]
 pub struct Logic {
     both: bool,

@@ -1,7 +1,7 @@
-//! Reductions as folds: a start value, a step over one element, a merge of two partial results.
+//! Reductions as folds: an initial value, a step with one element, a combination of two partial results.
 //!
-//! `merge` lets a loop keep many partial results side by side; which elements meet in which order
-//! is fixed by the loop and independent of the number of threads.
+//! `merge` permits many independent partial results; the order in which elements are combined is fixed by the loop and
+//! independent of the number of threads.
 
 use t4a_algebra::{Field, Float, Numeric, Real, Scalar};
 
@@ -36,7 +36,7 @@ impl<T: Numeric> Fold<T> for Sum {
     }
 }
 
-/// `Σ xᵢ / n`; NaN of nothing. Integers truncate, and 0 of nothing.
+/// `Σ xᵢ / n`; NaN for zero elements. Integers truncate, with 0 for zero elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Mean;
 
@@ -121,7 +121,7 @@ impl<T: Numeric> Fold<T> for Prod {
     }
 }
 
-/// Declares folds whose partial results are elements.
+/// Declares folds whose partial results have the element type.
 macro_rules! extremum {
     ($($(#[$doc:meta])* $name:ident $label:literal $init:ident $identity:literal:
         |$acc:ident, $x:ident| $body:expr;)*) => {$(
@@ -154,11 +154,11 @@ macro_rules! extremum {
 }
 
 extremum! {
-    /// The greatest element; NaN if there is one.
+    /// The maximum; NaN if an element is NaN.
     Maximum "max" LOWEST false: |acc, x| acc.max(x);
-    /// The least element; NaN if there is one.
+    /// The minimum; NaN if an element is NaN.
     Minimum "min" HIGHEST false: |acc, x| acc.min(x);
-    /// The greatest `|xᵢ|`; NaN if there is one.
+    /// The maximum of `|xᵢ|`; NaN if an element is NaN.
     MaxAbs "max_abs" ZERO false: |acc, x| acc.max(x.abs());
 }
 
@@ -196,7 +196,7 @@ macro_rules! quantifier {
 }
 quantifier!(Any "any" false |, All "all" true &);
 
-/// `ln Σ exp xᵢ` of a row, given its greatest element: the second pass of a stable log-sum-exp.
+/// `ln Σ exp xᵢ` of a row, given its maximum: the second pass of a stable log-sum-exp.
 #[derive(Clone, Copy, Debug)]
 pub struct SumExp<T>(pub T);
 

@@ -47,7 +47,7 @@ unary! {
     /// Nearest integer, ties away from zero.
     RoundAway "round_away" 1: Float |x| {
         let whole = x.trunc();
-        // Exact, and ½ at least where the next integer is nearest.
+        // Exact, and at least ½ where another integer is nearest.
         let far = x.sub(whole).abs() >= T::from_f64(0.5);
         if far { whole.add(x.signum()) } else { whole }
     };

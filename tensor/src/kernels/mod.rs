@@ -1,5 +1,5 @@
-//! Zero-sized operations, a line or a few each. A kernel knows scalars only: which loop runs it,
-//! over which layout and on how many threads, is not its business.
+//! Zero-sized operations of one or a few lines. A kernel operates on scalars only, independent of loop, layout and
+//! number of threads.
 
 pub mod activation;
 pub mod arithmetic;

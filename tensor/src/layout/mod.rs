@@ -13,7 +13,7 @@ use crate::error::{Result, TensorError};
 
 /// Sizes of the axes.
 pub type Dims = SmallVec<[usize; 6]>;
-/// Distances in elements between neighbours along each axis; 0 repeats, negative runs backwards.
+/// Strides in elements along each axis; 0 repeats, negative ones reverse.
 pub type Strides = SmallVec<[isize; 6]>;
 
 /// Mapping from the indices of a tensor to memory.
@@ -35,14 +35,14 @@ struct Axes {
     contiguous: bool,
 }
 
-/// Most elements of a tensor: 2⁴⁸, more than an address space holds bytes. Views that repeat
-/// elements obey it too, so numbers of elements, of bytes and of positions never overflow.
+/// Maximum number of elements of a tensor: 2⁴⁸, more than the bytes of an address space. It also applies to views that
+/// repeat elements, so numbers of elements, bytes and positions never overflow.
 pub const MAX_NUMEL: usize = 1 << 48;
 
 /// Number of elements of a shape, or `None` if it exceeds [`MAX_NUMEL`].
 ///
-/// Sizes other than 0 have to fit even if a size is 0: whatever part of a shape is multiplied, the
-/// product exists.
+/// Sizes other than 0 must satisfy the limit even if a size is 0, so that the product of any subset of the sizes does
+/// not overflow.
 #[inline]
 pub fn checked_numel(shape: &[usize]) -> Option<usize> {
     let mut numel = 1usize;
@@ -89,7 +89,7 @@ pub fn row_major(shape: &[usize], strides: &[isize]) -> bool {
 }
 
 impl Layout {
-    /// The one place where a layout is made: its elements can be counted.
+    /// The only constructor of layouts; it checks the number of elements.
     ///
     /// # Errors
     /// [`TensorError::SizeOverflow`] above [`MAX_NUMEL`] elements.
@@ -152,8 +152,8 @@ impl Layout {
         self.checked_bounds().is_some_and(|(low, high)| low >= 0 && high <= len as i128)
     }
 
-    /// Smallest range of element positions that covers the layout; `None` if it is empty of sense
-    /// in `i128`. An empty tensor covers `[0, 0)`.
+    /// Smallest range of element positions that contains the layout; `None` on overflow of `i128`. An empty tensor
+    /// covers `[0, 0)`.
     fn checked_bounds(&self) -> Option<(i128, i128)> {
         if self.shape().contains(&0) {
             return Some((0, 0));
@@ -200,7 +200,7 @@ impl Layout {
         self.axes.numel
     }
 
-    /// The same steps from offset 0.
+    /// The same strides with offset 0.
     #[inline]
     pub(crate) fn at_start(self) -> Self {
         Self { offset: 0, ..self }
@@ -258,7 +258,7 @@ impl Layout {
     }
 }
 
-/// The shape to which two shapes broadcast: aligned at the end, sizes equal or 1.
+/// The broadcast shape of two shapes: aligned at the end, sizes equal or 1.
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`].

@@ -71,7 +71,7 @@ fn sizes_that_overflow_are_errors() {
         Layout::contiguous("x", &[huge, huge], 4),
         Err(TensorError::SizeOverflow { .. })
     ));
-    // A size of 0 does not excuse the others: parts of the shape are multiplied too.
+    // A size of 0 does not exempt the others: partial products of the shape must not overflow.
     assert!(Layout::contiguous("x", &[huge, huge, 0], 4).is_err());
     assert_eq!(Layout::contiguous("x", &[huge, 0], 4).unwrap().numel(), 0);
     let window = layout(&[1, 4]).expand(&[huge - 1, 4]).unwrap();
@@ -79,7 +79,7 @@ fn sizes_that_overflow_are_errors() {
     let empty = layout(&[0, 2, 1 << 40]);
     assert_eq!(empty.flip(&[1, 2]).unwrap().shape(), empty.shape());
     assert!(Layout::contiguous("x", &[0, 2, 1 << 63], 4).is_err());
-    // Strides along which nothing steps do not enter sums.
+    // Strides of axes of size 1 do not enter sums.
     let one = Layout::from_parts(&[1, 1], &[isize::MAX, isize::MAX], 0, 1).unwrap();
     assert_eq!(one.diagonal(0, 1, 0).unwrap().numel(), 1);
     assert!(Layout::from_parts(&[0, 3], &[isize::MIN, isize::MAX], usize::MAX, 6).is_ok());

@@ -1,6 +1,6 @@
-//! View operations: a layout from a layout, over the same memory.
+//! View operations: a new layout over the same memory.
 //!
-//! None reaches beyond the positions of its parent; sizes are checked by [`Layout::derive`].
+//! No view exceeds the positions of its parent; sizes are checked by [`Layout::derive`].
 
 use smallvec::{SmallVec, smallvec};
 
@@ -8,7 +8,7 @@ use super::{Layout, Strides, contiguous_strides, numel_of};
 use crate::error::{Result, TensorError, check_axis};
 
 impl Layout {
-    /// The same memory with axis `k` of the result taken from axis `axes[k]`.
+    /// Axis `k` of the result is axis `axes[k]`, without a copy.
     ///
     /// # Errors
     /// [`TensorError::Axis`] unless `axes` is a permutation of all axes.
@@ -89,7 +89,7 @@ impl Layout {
         Self::derive(op, shape, strides, one.offset)
     }
 
-    /// Runs the given axes backwards.
+    /// Reverses the given axes.
     pub fn flip(&self, axes: &[usize]) -> Result<Self> {
         let mut out = self.clone();
         for &axis in axes {
@@ -197,8 +197,8 @@ impl Layout {
         self.select(axis, 0)
     }
 
-    /// The same elements in row-major order under another shape, if no copy is needed: groups of
-    /// axes that step evenly through memory are merged and split again.
+    /// The same elements in row-major order under another shape; `None` if a copy is needed. Groups of axes with
+    /// compatible strides are merged and split again.
     ///
     /// # Errors
     /// [`TensorError::ShapeMismatch`] if the element counts differ.

@@ -7,7 +7,7 @@ use t4a_algebra::simd::{prefetch, prefetch_write};
 const AHEAD: usize = 2048;
 const LINE: usize = 64;
 
-/// Elements between two requests, the widest of which has `size` bytes.
+/// Number of elements between two prefetches, for a widest element of `size` bytes.
 pub(super) const fn block(size: usize) -> usize {
     match (4 * LINE).checked_div(size) {
         None | Some(0) => 1,
@@ -15,7 +15,7 @@ pub(super) const fn block(size: usize) -> usize {
     }
 }
 
-/// Asks for what will be read after `block`.
+/// Prefetches the elements that are read after `block`.
 #[inline(always)]
 pub(super) fn read<T>(block: &[T]) {
     for at in (AHEAD..AHEAD + size_of_val(block)).step_by(LINE) {
@@ -23,13 +23,13 @@ pub(super) fn read<T>(block: &[T]) {
     }
 }
 
-/// Asks for what will be written after `block`.
+/// Prefetches the elements that are written after `block`.
 #[inline(always)]
 pub(super) fn write<T>(block: &mut [T]) {
     overwrite(block.as_mut_ptr(), block.len());
 }
 
-/// Asks for what will be read and written after the `len` elements at `block`.
+/// Prefetches the elements that are read and written after the `len` elements at `block`.
 #[inline(always)]
 pub(super) fn overwrite<T>(block: *mut T, len: usize) {
     for at in (AHEAD..AHEAD + len * size_of::<T>()).step_by(LINE) {

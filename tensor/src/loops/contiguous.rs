@@ -10,7 +10,7 @@ use super::ahead;
 use super::kernel::{Binary, BindLeft, BindRight, Ternary, Unary};
 use super::written;
 
-/// Additions per element up to which a pass waits for memory.
+/// Maximum cost, in additions per element, of a memory-bound pass.
 const LIGHT: usize = 4;
 
 /// True if a kernel of this cost with elements of these sizes may overwrite an operand while it reads it. Other kernels
@@ -59,12 +59,12 @@ fn elements<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K
         for (out, &x) in out.iter_mut().zip(x) {
             out.write(kernel.seed(x));
         }
-        // SAFETY: just written, with as many elements on either side.
+        // SAFETY: written above, with equal lengths.
         kernel.complete(unsafe { written(out) });
     }
 }
 
-/// `outᵢ = k(xᵢ)`. Both have the same length.
+/// `outᵢ = k(xᵢ)` for runs of equal length.
 #[inline]
 pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K::Out>]) {
     assert_eq!(x.len(), out.len());
@@ -196,12 +196,12 @@ fn pairs<T: Scalar, U: Scalar, K: Binary<T, U>>(
     }
 }
 
-/// A run of an operand: as many elements as the result has, or a single one that is repeated.
+/// A run of an operand: as many elements as the result has, or a single repeated one.
 #[derive(Clone, Copy)]
 pub enum Run<'a, T> {
     /// One element per element of the result.
     Each(&'a [T]),
-    /// The same element for all.
+    /// The same element for all positions.
     Repeat(T),
 }
 

@@ -1,10 +1,9 @@
-//! Walks the fused axes of a result and its operands in tiles, stages what is strided, and hands
-//! contiguous runs to a body.
+//! Traverses the fused axes of a result and its operands in tiles, stages strided operands, and passes contiguous runs
+//! to a body.
 //!
-//! The result steps by 1 along the innermost of the fused axes, and a tile is a part of that axis.
-//! An operand that steps by 1 along it is read in place, one that stays is a repeated element, any
-//! other one is gathered. If the axis is short, a tile covers all of it and several indices of its
-//! neighbour, so that the result is one run again.
+//! The result has stride 1 along the innermost fused axis, and a tile is a part of that axis. An operand with stride 1
+//! along it is read in place, one with stride 0 is a repeated element, and others are gathered. If the axis is short, a
+//! tile covers it completely and several indices of the adjacent axis, so that the result is again one run.
 
 use smallvec::SmallVec;
 
@@ -12,8 +11,8 @@ use super::fuse::Fused;
 use super::parallel;
 use super::stage::{self, Scratch};
 
-/// An operand of an elementwise walk: where it starts and how it steps over the axes of the
-/// result. Operand 0 is the result itself, dense with strides ≥ 0; its pointer is not used.
+/// An operand of an elementwise loop: its start and its strides along the axes of the result. Operand 0 is the result
+/// itself, dense with strides ≥ 0; its pointer is not used.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
     /// First element.
@@ -48,7 +47,7 @@ pub type Body<'a, const M: usize> = &'a (dyn Fn(usize, usize, [Block; M]) + Sync
 const MAX_RUN: usize = 1 << 15;
 /// Bytes of scratch per operand. All operands together fit in the L1 cache.
 const SCRATCH_BYTES: usize = 8192;
-/// Inner axes below this are joined with their neighbour into one run.
+/// Inner axes shorter than this are joined with the adjacent axis into one run.
 const SHORT: usize = 32;
 /// Elements per unit of parallel work.
 const GRAIN: usize = 1 << 15;
@@ -75,12 +74,12 @@ struct Plan<'a, const M: usize> {
     tiles: [usize; 2],
 }
 
-/// Calls `body(position, len, blocks)` for runs that cover the result: `len` elements from
-/// `position` (in elements) and the matching run of every operand (entry 0 is meaningless).
+/// Calls `body(position, len, blocks)` for runs that cover the result: `len` elements from `position` (in elements) and
+/// the corresponding run of every operand (entry 0 is unused).
 ///
-/// `cost` is the work per element in additions; it decides about threads. The body is called
-/// through a pointer, so that the walk is compiled once and not per kernel. Returns whether an
-/// operand was gathered from strided memory.
+/// `cost` is the work per element in additions, used to decide on multithreading. The body is called through a pointer,
+/// so that the loop over tiles is compiled once and not per kernel. Returns true if an operand was gathered from
+/// strided memory.
 ///
 /// # Safety
 /// Every operand is readable at every index of `shape`; the result's strides are dense and not
@@ -102,7 +101,7 @@ pub unsafe fn for_each_run<const M: usize>(
     let chunks = items.div_ceil(per_chunk);
     parallel::for_each(chunks, parallel::worthwhile(numel, cost), &|chunk| {
         let first = chunk * per_chunk;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { plan.walk(first, per_chunk.min(items - first), body) };
     });
     plan.gathers
@@ -203,7 +202,7 @@ impl<'a, const M: usize> Plan<'a, M> {
         }
     }
 
-    /// Stages one tile and hands out its runs.
+    /// Stages one tile and calls the body for its runs.
     ///
     /// # Safety
     /// As [`for_each_run`]; `base` is the position of the tile's outer index.

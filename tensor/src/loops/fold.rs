@@ -1,8 +1,8 @@
 //! The two reduction loops over contiguous memory.
 //!
-//! Along a row, [`LANES`] or more partial results run side by side and meet in a tree, so the compiler
-//! keeps them in vector registers and rounding errors grow with `n / LANES`. Across rows, every
-//! column keeps its own partial result.
+//! Along a row, [`LANES`] or more partial results are accumulated independently and combined in a tree, so the compiler
+//! keeps them in vector registers and rounding errors grow with `n / LANES`. Across rows, every column has a separate
+//! partial result.
 
 use t4a_algebra::Scalar;
 use t4a_algebra::simd::{Loop, dispatch};
@@ -10,13 +10,13 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::ahead;
 use super::kernel::Fold;
 
-/// Partial results side by side, where a loop has no reason for another number.
+/// Default number of independent partial results.
 pub const LANES: usize = 32;
-/// Partial results side by side of 4 bytes and less: eight 256-bit registers, as many as additions
-/// are under way at a time (bench `backend`, row `sum 1024²`).
+/// Number of independent partial results for elements of at most 4 bytes: eight 256-bit registers, the number of
+/// additions in flight (bench `backend`, row `sum 1024²`).
 const NARROW_LANES: usize = 64;
 
-/// Lanes of the shortest rows, of which more would see nothing (bench `backend`, row `sum 4×4`).
+/// Number of lanes for the shortest rows; more lanes would be empty (bench `backend`, row `sum 4×4`).
 const SHORT: usize = 8;
 
 struct Row<'a, T: Scalar, F> {
@@ -91,7 +91,7 @@ impl<T: Scalar, F: Fold<T>> Loop for Columns<'_, T, F> {
 }
 
 impl<T: Scalar, F: Fold<T>> Columns<'_, T, F> {
-    /// `B` columns at a time, whose partial results stay in registers for some rows.
+    /// `B` columns at a time, whose partial results stay in registers for several rows.
     #[inline(always)]
     fn by<const B: usize>(self) {
         // Few rows at a time: rows at power-of-two distances share the sets of a cache (bench `ops`, row

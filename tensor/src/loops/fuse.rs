@@ -1,11 +1,10 @@
-//! Merges and orders the axes of several operands that are walked together.
+//! Merges and orders the axes of several operands for a common traversal.
 
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Strides};
 
-/// Axes of `N` operands walked together, outermost first; no axis has size 1 and no two
-/// neighbours could be walked as one.
+/// Common axes of `N` operands, outermost first; no axis has size 1, and no two adjacent axes can be merged.
 #[derive(Clone, Debug)]
 pub struct Fused<const N: usize> {
     /// Sizes.
@@ -15,13 +14,13 @@ pub struct Fused<const N: usize> {
 }
 
 impl<const N: usize> Fused<N> {
-    /// Fuses axes in the order in which operand 0 steps through memory: by decreasing stride.
+    /// Fuses axes in memory order of operand 0: by decreasing stride.
     ///
-    /// The walk covers every index once, in no particular order.
+    /// The traversal visits every index once, in unspecified order.
     pub fn by_first(shape: &[usize], strides: [&[isize]; N]) -> Self {
         let mut axes: SmallVec<[usize; 6]> =
             (0..shape.len()).filter(|&axis| shape[axis] != 1).collect();
-        // Row-major operands are in order already; stable, so that ties keep their order.
+        // Row-major operands are sorted already; the sort is stable, so that ties keep their order.
         axes.sort_by_key(|&axis| std::cmp::Reverse(strides[0][axis].unsigned_abs()));
         let mut fused =
             Self { shape: Dims::new(), strides: std::array::from_fn(|_| Strides::new()) };
@@ -31,7 +30,7 @@ impl<const N: usize> Fused<N> {
         fused
     }
 
-    /// Appends an inner axis, merging it with its outer neighbour if every operand steps evenly.
+    /// Appends an inner axis; merges it with the adjacent outer axis if the strides of all operands permit it.
     fn push(&mut self, size: usize, strides: [isize; N]) {
         if let Some(last) = self.shape.len().checked_sub(1) {
             let even = |op: usize| self.strides[op][last] == strides[op] * size as isize;

@@ -33,7 +33,7 @@ pub trait Unary<T: Scalar>: Copy + Send + Sync {
     }
 }
 
-/// The proof that two types are the same.
+/// A proof that two types are the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Same<T, U>(PhantomData<(T, U)>);
 
@@ -153,8 +153,8 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Binary<U, T> for Flip<K> {
     }
 }
 
-/// A kernel whose steps are taken in [`Numeric::Acc`]: 16-bit floats are rounded once, however many
-/// steps there are. Other numbers are computed as by the kernel itself.
+/// A kernel with intermediate results in [`Numeric::Acc`]: 16-bit floats are rounded once, after all steps. For other
+/// types it equals the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Promoted<K>(pub K);
 

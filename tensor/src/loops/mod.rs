@@ -28,13 +28,13 @@ use std::mem::MaybeUninit;
 
 pub use t4a_algebra::parallel;
 
-/// Threads among which work is cut evenly, however many there are: results do not depend on their number.
+/// Number of threads for which work is balanced; a constant, so that results do not depend on the actual number.
 pub(crate) const BALANCED: usize = 16;
 
-/// A slice all of whose elements have been written.
+/// Converts a completely written slice.
 ///
 /// # Safety
-/// They have.
+/// All elements have been written.
 #[inline(always)]
 pub unsafe fn written<T>(slice: &mut [MaybeUninit<T>]) -> &mut [T] {
     // SAFETY: initialised, and the layouts agree.

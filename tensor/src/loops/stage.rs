@@ -38,8 +38,8 @@ pub unsafe fn gather(
     pitch: isize,
 ) {
     let (strides, shape) = ((row_stride, col_stride), (rows, cols));
-    // SAFETY: the caller's promise, with elements of the size matched on. They are moved as
-    // possibly uninitialised words without alignment, so any type of that size may be copied.
+    // SAFETY: the caller's contract, for elements of the matched size. They are moved as possibly uninitialised words
+    // without alignment, so any type of that size may be copied.
     unsafe {
         match size {
             4 => gather_sized::<MaybeUninit<u32>>(src.cast(), strides, shape, dst.cast(), pitch),
@@ -53,7 +53,7 @@ pub unsafe fn gather(
 }
 
 /// # Safety
-/// As [`gather`], except for alignment, of which none is required.
+/// As [`gather`], without the requirement of alignment.
 unsafe fn gather_sized<E: Copy>(
     src: *const E,
     (row_stride, col_stride): (isize, isize),
@@ -62,12 +62,12 @@ unsafe fn gather_sized<E: Copy>(
     pitch: isize,
 ) {
     if row_stride == 1 && col_stride != 1 && rows > 1 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { transpose(src, Even::new(col_stride), dst, Even::new(pitch), rows, cols) };
         return;
     }
     for r in 0..rows as isize {
-        // SAFETY: (r, c) stays inside of rows × cols in all pointer arithmetic here.
+        // SAFETY: (r, c) is inside rows × cols in all pointer arithmetic here.
         unsafe {
             let from = src.offset(r * row_stride);
             let to = dst.offset(r * pitch);
@@ -107,7 +107,7 @@ unsafe fn gather_bytes(
         for c in 0..cols as isize {
             let from = (r * row_stride + c * col_stride) * size as isize;
             let to = (r * pitch + c) * size as isize;
-            // SAFETY: (r, c) stays inside of rows × cols.
+            // SAFETY: (r, c) is inside rows × cols.
             unsafe {
                 std::ptr::copy_nonoverlapping(src.offset(from), dst.offset(to), size);
             }
@@ -129,7 +129,7 @@ mod tests {
                 let (rows, cols) = (11usize, 13usize);
                 let mut dst = vec![0u8; rows * cols * size];
                 let origin = 2000isize;
-                // SAFETY: positions stay within 0..4000 for these strides.
+                // SAFETY: positions are within 0..4000 for these strides.
                 unsafe {
                     let src = memory.as_ptr().offset(origin * size as isize);
                     gather(src, (row, col), (rows, cols), size, dst.as_mut_ptr(), cols as isize);

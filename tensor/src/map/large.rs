@@ -10,8 +10,8 @@ use crate::route::Path;
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
 
-/// Results above this many elements are computed from operands in the same order of axes: another
-/// order is copied first (bench `backend`, row `add 1024² transposed`).
+/// Number of elements above which operands are copied to the axis order of the result (bench `backend`, row
+/// `add 1024² transposed`).
 const CROSSING: usize = 1024;
 
 /// Broadcasts the operands, selects the memory of the result and calls the body for its runs. Compiled once for all
@@ -77,7 +77,7 @@ pub(super) unsafe fn compute<const M: usize>(
             *x = copy::to_order(x, spec.sizes[i], &order.strides()[lead..])?;
             path = Path::LoopStrided;
             strides[i] = x.layout().expand(&shape)?.strides().into();
-            // The copy is ours to write over.
+            // The copy is exclusively owned and may be overwritten.
             if over.is_none() && spec.same_type[i] {
                 over = replaced(x, &shape, spec.sizes[i]).map(|ptr| (i, ptr));
             }
@@ -116,8 +116,8 @@ pub(super) unsafe fn compute<const M: usize>(
     Ok(done)
 }
 
-/// The shape of a large result without the axes along which no operand moves, if there are any:
-/// these have size 1.
+/// The shape of a large result with size 1 for the axes along which all operands have stride 0; `None` if there are
+/// none.
 fn still<const M: usize>(operands: &[Option<Tensor<()>>; M], shape: &[usize]) -> Option<Dims> {
     if crate::layout::checked_numel(shape)? <= SMALL {
         return None;

@@ -7,11 +7,10 @@
 //! spread    one repeated element as a slice
 //! ```
 //!
-//! Operands are taken by value. If one of them is the only owner of memory that the result would
-//! fill exactly, the result is written over it. Otherwise the result is row-major, unless no
-//! operand is and one of them is dense in another order of axes: then it keeps that order. Axes
-//! along which every operand repeats its elements are computed once, and the result repeats them
-//! as well: derivatives of sums and means stay as small as their sums.
+//! Operands are taken by value. If one of them is the only owner of memory that the result would fill exactly, it is
+//! overwritten. Otherwise the result is row-major, unless no operand is and one of them is dense in another order of
+//! axes, which the result then keeps. Axes along which every operand repeats its elements are computed once, and the
+//! result repeats them too: derivatives of sums and means have the size of the sums.
 
 use std::any::TypeId;
 use std::mem::MaybeUninit;
@@ -51,8 +50,7 @@ pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::
         in_place: [true, const { in_place::<T, K::Out>(K::COST) }],
         promotes: K::PROMOTES,
     };
-    // SAFETY: the body writes the run with elements of the result, and reads the operand as what it
-    // is.
+    // SAFETY: the body writes the run with elements of the result, and reads the operand with its type.
     unsafe {
         let out = run(spec, [None, Some(erased(x))], &|out, len, [_, x]| {
             if const { in_place::<T, K::Out>(K::COST) } && x.ptr == out.cast_const() {
@@ -88,8 +86,7 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
         in_place: const { [true, in_place::<T, K::Out>(K::COST), in_place::<U, K::Out>(K::COST)] },
         promotes: K::PROMOTES,
     };
-    // SAFETY: the body writes the run with elements of the result, and reads the operands as what
-    // they are.
+    // SAFETY: the body writes the run with elements of the result, and reads the operands with their types.
     unsafe {
         let out = run(spec, [None, Some(erased(a)), Some(erased(b))], &|out, len, [_, a, b]| {
             if const { in_place::<T, K::Out>(K::COST) } && a.ptr == out.cast_const() {
@@ -140,8 +137,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
         promotes: false,
     };
     let operands = [None, Some(erased(a)), Some(erased(b)), Some(erased(c))];
-    // SAFETY: the body writes the run with elements of the result, and reads the operands as what
-    // they are.
+    // SAFETY: the body writes the run with elements of the result, and reads the operands with their types.
     unsafe {
         let out = run(spec, operands, &|out, len, [_, a, b, c]| {
             // Three operands with two accesses each would be eight loops: repeated elements
@@ -163,7 +159,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     }
 }
 
-/// Runs an operation. A function of its own, whose kernels are small enough then to be part of their
+/// Executes an operation. Not inlined, so that the kernels remain small enough to be inlined into their callers.
 /// callers.
 ///
 /// # Safety
@@ -181,7 +177,7 @@ unsafe fn run<const M: usize>(
     }
 }
 
-/// A tensor whose element type the walk does not know.
+/// A tensor with an erased element type.
 fn erased<T: Scalar>(x: Tensor<T>) -> Tensor<()> {
     // SAFETY: `()` is the erased element type.
     unsafe { x.retag() }
@@ -206,7 +202,7 @@ fn same_type<T: 'static, U: 'static>() -> bool {
 /// `len` elements of type `U` may be written.
 #[inline(always)]
 unsafe fn typed<'a, U>(out: *mut u8, len: usize) -> &'a mut [MaybeUninit<U>] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     unsafe { std::slice::from_raw_parts_mut(out.cast(), len) }
 }
 
@@ -217,7 +213,7 @@ unsafe fn typed<'a, U>(out: *mut u8, len: usize) -> &'a mut [MaybeUninit<U>] {
 #[inline(always)]
 unsafe fn elements<'a, T: Scalar>(block: Block, len: usize) -> Run<'a, T> {
     let ptr = block.ptr.cast::<T>();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     unsafe {
         if block.repeat {
             Run::Repeat(*ptr)

@@ -1,4 +1,4 @@
-//! Small row-major operands: their runs are handed out without a plan.
+//! Small row-major operands: runs are processed without a plan.
 
 use super::spec::{Body, SMALL, Spec, broadcast};
 use crate::error::Result;
@@ -8,10 +8,10 @@ use crate::route::Path;
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
 
-/// Rows of a small broadcast that are handed out one by one.
+/// Maximum number of rows of a small broadcast that are processed one by one.
 const MAX_ROWS: usize = 64;
 
-/// The result if it is small and the operands row-major: planning would cost more than the
+/// The result if it is small and the operands are row-major; `None` otherwise. A plan would cost more than the
 /// arithmetic.
 #[inline(always)]
 pub(super) fn compute<const M: usize>(
@@ -59,7 +59,7 @@ fn shared<const M: usize>(operands: &[Option<Tensor<()>>; M]) -> Option<&Layout>
     others().all(|x| same(x) && x.layout().is_contiguous()).then_some(layout)
 }
 
-/// Rows of a small result that are handed out one by one.
+/// Rows of a small result that are processed one by one.
 struct Rows<const M: usize> {
     layout: Layout,
     /// Elements of a row.

@@ -6,8 +6,8 @@ use crate::loops::elementwise::Block;
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
-/// Row-major operands up to this many elements skip the walk over axes: its set-up would cost
-/// more than the arithmetic (bench `backend`, row `add 4×4`).
+/// Maximum number of elements of row-major operands that skip the loop over axes: its set-up would cost more than the
+/// arithmetic (bench `backend`, row `add 4×4`).
 pub(crate) const SMALL: usize = 4096;
 
 /// Properties of an elementwise operation apart from its kernel. Entry 0 of each array is the result.

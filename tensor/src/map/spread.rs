@@ -9,10 +9,10 @@ use crate::loops::contiguous::Run;
 use crate::loops::stage::Scratch;
 use crate::loops::written;
 
-/// Bytes in which a repeated element is written out.
+/// Bytes of scratch in which a repeated element is materialised.
 const SPREAD_BYTES: usize = 8192;
 
-/// Elements that are written out: of every size at least one.
+/// Number of materialised elements: at least one for every element size.
 pub(super) const fn spread<T>() -> usize {
     let most = SPREAD_BYTES / size_of::<T>();
     if most < 256 { most } else { 256 }
@@ -39,8 +39,7 @@ impl<T: Scalar> Spread<T> {
             Run::Each(x) => &x[from..from + len],
             Run::Repeat(x) => {
                 let first = self.scratch.as_mut_ptr().cast::<MaybeUninit<T>>();
-                // SAFETY: the scratch has room for as many elements, aligned for all of them; they
-                // are filled just now or were before.
+                // SAFETY: the scratch has room for the elements, aligned for all types; they are initialised.
                 unsafe {
                     let all = std::slice::from_raw_parts_mut(first, spread::<T>());
                     if !std::mem::replace(&mut self.filled, true) {

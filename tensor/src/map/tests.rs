@@ -121,7 +121,7 @@ fn a_unique_operand_is_overwritten_and_a_shared_one_is_not() {
     let out = zip(Sub, a.clone(), b).unwrap();
     assert_eq!(out.as_ptr(), ptr);
     assert!(a.to_vec().unwrap().iter().all(|&x| x == 3));
-    // Both operands the same tensor.
+    // Both operands are the same tensor.
     let out = zip(Sub, a.clone(), a.clone()).unwrap();
     assert_ne!(out.as_ptr(), a.as_ptr());
 }
@@ -169,7 +169,7 @@ fn repeated_axes_are_computed_once() {
     let want: Vec<i32> = (0..80 * 90).map(|i| (i / 90) * (i / 90) - 3).collect();
     let out = zip(Sub, squares.clone(), one.clone()).unwrap();
     assert_eq!((out.layout().strides()[1], out.to_vec().unwrap()), (0, want));
-    // Another operand that moves along the axis: all elements are computed.
+    // Another operand varies along the axis: all elements are computed.
     let out = zip(Sub, arange(&[2, 80, 90]), squares).unwrap();
     assert!(out.layout().is_contiguous());
     let want = |i: i32| i - (i % 7200 / 90) * (i % 7200 / 90);

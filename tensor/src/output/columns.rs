@@ -58,7 +58,7 @@ impl<T> Place<'_, T> {
     /// `C ← A·B` or `C ← C + A·B` with these columns as C.
     ///
     /// # Safety
-    /// They are written, or it is the former.
+    /// The columns are written, or the product does not accumulate.
     unsafe fn product(
         &mut self,
         op: &'static str,
@@ -69,7 +69,7 @@ impl<T> Place<'_, T> {
         T: Numeric,
     {
         let shape = (self.rows, self.width);
-        // SAFETY: rows do not overlap and are ours alone; an overwriting product does not read C.
+        // SAFETY: rows do not overlap and are exclusively owned; an overwriting product does not read C.
         let c = unsafe { MatMut::from_raw_parts(self.first, shape, (self.pitch as isize, 1)) };
         let refused = |error: GemmError| TensorError::value(op, error.to_string());
         let product = Product::new(a, b, c).map_err(refused)?;
@@ -91,7 +91,7 @@ impl<'a, T: Copy> Columns<'a, T> {
         self.place.width
     }
 
-    /// The next row, to be given back to [`Columns::done`].
+    /// The next row, to be returned to [`Columns::done`].
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Fresh<'a, T> {
         assert!(!self.lent && self.done < self.place.rows);
@@ -110,7 +110,7 @@ impl<'a, T: Copy> Columns<'a, T> {
         self.done += 1;
     }
 
-    /// The columns, of which every row has been written.
+    /// The columns, after every row has been written.
     #[inline(always)]
     pub(crate) fn finish(self) -> FullColumns<'a, T> {
         assert!(self.done == self.place.rows && !self.lent, "not all was written");
@@ -152,7 +152,7 @@ impl<T> FullColumns<'_, T> {
     #[inline(always)]
     pub(crate) fn row(&mut self, i: usize) -> &mut [T] {
         assert!(i < self.0.rows);
-        // SAFETY: a row that is ours alone, and written.
+        // SAFETY: the row is exclusively owned, and written.
         unsafe { std::slice::from_raw_parts_mut(self.0.row(i), self.0.width) }
     }
 
@@ -175,12 +175,12 @@ impl<T> FullColumns<'_, T> {
 pub(crate) enum ProductSum<'a, T> {
     /// No term yet.
     Empty(Columns<'a, T>),
-    /// The terms so far.
+    /// The accumulated terms.
     Begun(FullColumns<'a, T>),
 }
 
 impl<'a, T: Numeric> ProductSum<'a, T> {
-    /// Adds `A·B`; the first term is written over what was there.
+    /// Adds `A·B`; the first term overwrites the memory.
     pub(crate) fn add(self, op: &'static str, a: MatRef<'_, T>, b: MatRef<'_, T>) -> Result<Self> {
         Ok(Self::Begun(match self {
             Self::Empty(columns) => columns.product(op, a, b)?,
@@ -224,7 +224,7 @@ pub(crate) struct ColumnParts<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: what threads get of it are disjoint columns.
+// SAFETY: threads access disjoint columns.
 unsafe impl<T: Send> Sync for ColumnParts<'_, T> {}
 
 impl<T> ColumnParts<'_, T> {

@@ -6,8 +6,8 @@ use super::{Fresh, Full};
 
 /// Writes a run from front to back, in pieces of any lengths.
 ///
-/// Pieces are lent and given back without closures, which would not be compiled for the vector
-/// instructions of the loop that calls them; where both are inlined, the checks are known to hold.
+/// Pieces are lent and returned without closures, which would not be compiled for the vector instructions of the
+/// calling loop; after inlining the compiler removes the checks.
 pub(crate) struct Cursor<'a, T> {
     first: *mut T,
     len: usize,
@@ -28,7 +28,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
 }
 
 impl<'a, T: Copy> Cursor<'a, T> {
-    /// The next `len` elements, to be given back to [`Cursor::done`].
+    /// The next `len` elements, to be returned to [`Cursor::done`].
     #[inline(always)]
     pub(crate) fn next(&mut self, len: usize) -> Fresh<'a, T> {
         assert!(!self.lent && len <= self.len - self.done);
@@ -62,11 +62,11 @@ impl<'a, T: Copy> Cursor<'a, T> {
         self.done(piece);
     }
 
-    /// The whole run, of which every piece has been written.
+    /// The whole run, after every piece has been written.
     #[inline(always)]
     pub(crate) fn finish(self) -> Full<'a, T> {
         assert!(self.done == self.len && !self.lent, "not all was written");
-        // SAFETY: the pieces given back are the run from its first element to its last one.
+        // SAFETY: the returned pieces cover the run from its first element to its last one.
         Full(unsafe { std::slice::from_raw_parts_mut(self.first, self.len) })
     }
 }

@@ -13,7 +13,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
         Self(elements)
     }
 
-    /// Elements to be written once more.
+    /// Initialised elements to be overwritten.
     #[inline(always)]
     pub(crate) fn over(elements: &'a mut [T]) -> Self {
         // SAFETY: the layouts agree, and a `Fresh` writes only valid elements.
@@ -32,7 +32,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
         (self.0.as_ptr().cast(), self.0.len())
     }
 
-    /// Writes one element, computed from one of `x`, after the other. Both have the same length.
+    /// Writes one element for each element of `x`; the lengths are equal.
     #[inline(always)]
     pub(crate) fn map<U: Copy>(self, x: &[U], mut f: impl FnMut(U) -> T) -> Full<'a, T> {
         assert_eq!(self.0.len(), x.len());
@@ -57,7 +57,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
         self.full()
     }
 
-    /// Writes the elements of an iterator, which has at least as many.
+    /// Writes the elements of an iterator, which has at least as many elements.
     #[inline(always)]
     pub(crate) fn extend(self, elements: impl Counted<Item = T>) -> Full<'a, T> {
         assert!(elements.len() >= self.0.len());
@@ -106,7 +106,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
         (self.full(), other.full())
     }
 
-    /// Writes `a₀`, `b₀`, `a₁`, `b₁`, … of two runs that differ by one element at most.
+    /// Writes `a₀`, `b₀`, `a₁`, `b₁`, … from two runs whose lengths differ by at most one element.
     #[inline(always)]
     pub(crate) fn interleave(self, a: &[T], b: &[T]) -> Full<'a, T> {
         let len = self.0.len();
@@ -121,23 +121,23 @@ impl<'a, T: Copy> Fresh<'a, T> {
         self.full()
     }
 
-    /// Writes the same element everywhere.
+    /// Fills with one element.
     #[inline(always)]
     pub(crate) fn fill(self, value: T) -> Full<'a, T> {
         self.0.fill(MaybeUninit::new(value));
         self.full()
     }
 
-    /// Copies elements. Both have the same length.
+    /// Copies elements; the lengths are equal.
     #[inline(always)]
     pub(crate) fn copy_from(self, x: &[T]) -> Full<'a, T> {
-        // SAFETY: `&[T]` and `&[MaybeUninit<T>]` have the same layout, and reading is all we do.
+        // SAFETY: `&[T]` and `&[MaybeUninit<T>]` have the same layout, and the slice is only read.
         let x = unsafe { &*(std::ptr::from_ref(x) as *const [MaybeUninit<T>]) };
         self.0.copy_from_slice(x);
         self.full()
     }
 
-    /// Has `f` write the elements `inside`; those around them are the same one.
+    /// Calls `f` to write the elements `inside`; all others are filled with one element.
     #[inline(always)]
     pub(crate) fn framed(
         self,
@@ -151,7 +151,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
         self.full()
     }
 
-    /// Has `f` write `R` parts of equal lengths, side by side.
+    /// Calls `f` to write `R` parts of equal lengths together.
     #[inline(always)]
     pub(crate) fn together<const R: usize>(
         self,
@@ -186,15 +186,15 @@ impl<'a, T: Copy> Fresh<'a, T> {
     }
 }
 
-/// Iterators that have as many elements as they say. (To count them in the loop instead would have it
-/// vectorised at the width of the counter: bench `nn`, row `softmax 1024×1024 axis 0`.)
+/// Iterators with an exact length. (A count in the loop instead would vectorise at the width of the counter: bench
+/// `nn`, row `softmax 1024×1024 axis 0`.)
 ///
 /// # Safety
 /// `len` is exact.
 pub(crate) unsafe trait Counted: ExactSizeIterator {}
 
-// SAFETY (all): the iterators of the standard library over slices and ranges keep their word, and so
-// do these adapters of iterators that do.
+// SAFETY (all): the lengths of the iterators of the standard library over slices and ranges are exact, and so are those
+// of these adapters.
 #[allow(clippy::undocumented_unsafe_blocks)]
 mod counted {
     use super::Counted;

@@ -9,9 +9,9 @@
 //! share       disjoint parts of one or more runs, each for one chunk of work
 //! ```
 //!
-//! A function that gets a `Fresh` can return a `Full` only by writing, and [`Output::write`] accepts
-//! nothing shorter than what it lent. So code that fills results has no need of `unsafe`, and an
-//! element that was forgotten is a panic in a test instead of uninitialised memory.
+//! A function with a `Fresh` argument can return a `Full` only by writing, and [`Output::write`] rejects one that is
+//! shorter. Code that fills results therefore needs no `unsafe`, and a missing element is a panic in a test instead of
+//! uninitialised memory.
 
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -119,12 +119,12 @@ impl<T: Scalar> Output<T> {
     /// Every element has been written.
     #[inline]
     pub(crate) unsafe fn assume_init(self) -> Tensor<T> {
-        // SAFETY: the block was allocated for the layout; the caller's promise.
+        // SAFETY: the block was allocated for the layout; the caller's contract.
         unsafe { Tensor::from_raw(self.buffer, self.layout) }
     }
 }
 
-/// Memory for intermediate results, from the pool, to be written before it is read.
+/// Memory for intermediate results, from the pool, which must be written before it is read.
 pub(crate) struct Workspace<T> {
     ptr: *mut T,
     len: usize,
@@ -158,7 +158,7 @@ pub(crate) struct Filled<T> {
 }
 
 impl<T: Copy> Filled<T> {
-    /// `len` times the same element.
+    /// `len` copies of an element.
     ///
     /// # Errors
     /// As [`Workspace::new`].
@@ -200,7 +200,7 @@ impl<'a, T> Full<'a, T> {
         (self.0.as_ptr(), self.0.len())
     }
 
-    /// The elements for as long as their memory is lent.
+    /// The elements, with the lifetime of their borrow.
     #[inline(always)]
     pub(crate) fn into_slice(self) -> &'a mut [T] {
         self.0

@@ -26,7 +26,7 @@ pub(crate) unsafe trait Share {
     type Part;
     /// The proof that it was written.
     type Done;
-    /// All parts together when they are written.
+    /// The whole after all parts are written.
     type Whole;
     /// Number of parts.
     fn count(&self) -> usize;
@@ -72,7 +72,7 @@ pub(crate) fn share_with<S: Share + Sync, C>(
         }
         Ok(())
     })?;
-    // SAFETY: every part was checked: nothing failed and nothing panicked.
+    // SAFETY: every part was checked: no error and no panic occurred.
     Ok(unsafe { parts.whole() })
 }
 
@@ -96,7 +96,7 @@ fn for_each_range(
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-/// Groups of `group` elements, each in parts of `len` elements of which the last may be shorter.
+/// Groups of `group` elements, each in parts of `len` elements; the last part may be shorter.
 #[derive(Clone, Copy)]
 struct Cut {
     groups: usize,
@@ -129,7 +129,7 @@ impl Cut {
     /// Elements of part `i`.
     #[inline(always)]
     fn range(&self, i: usize) -> Range<usize> {
-        // One part per group is the usual case, and divisions are dear.
+        // One part per group is the usual case, and divisions are expensive.
         let (group, part) = match self.per_group {
             1 => (i, 0),
             count => (i / count, i % count),
@@ -148,7 +148,7 @@ pub(crate) struct Parts<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: what threads get of it are disjoint parts.
+// SAFETY: threads access disjoint parts.
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
 
 impl<'a, T: Copy> Fresh<'a, T> {
@@ -327,7 +327,7 @@ unsafe impl<'a, T, const N: usize> Share for [PartsMut<'a, T>; N] {
         count
     }
     unsafe fn part(&self, i: usize) -> Self::Part {
-        // SAFETY: passed on; all have as many parts.
+        // SAFETY: the caller's contract; all have the same number of parts.
         std::array::from_fn(|of| unsafe { self[of].part(i) })
     }
     fn check(&self, _i: usize, _done: ()) {}
@@ -346,7 +346,7 @@ unsafe impl<A: Share, B: Share> Share for (A, B) {
     }
     #[inline(always)]
     unsafe fn part(&self, i: usize) -> Self::Part {
-        // SAFETY: passed on; both have as many parts.
+        // SAFETY: the caller's contract; both have the same number of parts.
         unsafe { (self.0.part(i), self.1.part(i)) }
     }
     #[inline(always)]

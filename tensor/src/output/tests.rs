@@ -219,7 +219,7 @@ fn nothing_but_the_whole_passes_for_the_whole() {
         whole.unwrap()
     });
     forged(|x| {
-        // Parts of equal size exchanged: what came back for one is the other.
+        // Two parts of equal size are exchanged: each is returned for the other.
         let kept = std::sync::Mutex::new(None);
         let whole = share(x.parts(2), 1, false, |_, part| {
             let mut kept = kept.lock().unwrap();

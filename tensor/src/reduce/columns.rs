@@ -6,11 +6,11 @@ use crate::loops::BALANCED;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::stage::Scratch;
 
-/// Rows folded into one tile before it is merged: bounds the growth of rounding errors.
+/// Number of rows folded into one tile before it is merged; bounds the growth of rounding errors.
 pub(super) const ROWS: usize = 256;
-/// Rows from which a group is worth results of its own: merging them is a 64th of the work.
+/// Minimum number of rows in a group with separate results: merging them costs 1/64 of the work.
 const GROUP: usize = 64;
-/// Jobs from which threads share them evenly, whatever is left over in the end.
+/// Number of jobs above which threads share them evenly, regardless of a remainder.
 const MANY: usize = 128;
 
 /// # Safety
@@ -21,15 +21,15 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
     let k = plan.kept.rank() - 1;
     let out_step = plan.kept.strides[0][k];
     let outer: usize = plan.kept.shape[..k].iter().product();
-    // A gathered row of a tile fits the scratch, whatever the size of its elements.
+    // A gathered row of a tile fits in the scratch for every element size.
     let most = TILE.min(plan.capacity());
     let tiles = width.div_ceil(most);
     let rows = plan.rows_per_result();
     let parallel = parallel::worthwhile(outer.saturating_mul(width).saturating_mul(n), 1);
-    // Groups of rows, each with partial results of its own: for few, long columns.
+    // Groups of rows with separate partial results, for few long columns.
     let groups = match len.div_ceil(GROUP).min(64) {
         _ if outer * tiles >= MANY => 1,
-        // Each thread has as many as the others.
+        // The same number of groups for each thread.
         groups @ BALANCED.. => groups - groups % BALANCED,
         groups => groups,
     };
@@ -52,7 +52,7 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
             let to = Plan::position(&plan.kept, 0, k, o) + from as isize * out_step;
             let base = Plan::position(&plan.kept, 1, k, o) + from as isize * across;
             let range = group * per_group..((group + 1) * per_group).min(len);
-            // SAFETY: rows and columns are in range; jobs have slots and results of their own.
+            // SAFETY: rows and columns are in range; jobs have separate slots and results.
             unsafe {
                 let acc = fold_tile(plan, fold, base, range, cols, &mut total, &mut scratch);
                 match groups {
@@ -98,7 +98,7 @@ unsafe fn fold_tile(
     // Gathered rows have to fit the scratch.
     let batch = if across == 1 { ROWS } else { (plan.capacity() / cols).clamp(1, ROWS) };
     total.clear();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     unsafe {
         if range.is_empty() {
             fold.init(total.next(), cols);

@@ -9,7 +9,7 @@ use t4a_algebra::Scalar;
 use crate::kernels::fold::Fold;
 use crate::loops;
 
-/// Bytes that hold any partial result.
+/// Maximum size of a partial result in bytes.
 const ACC_BYTES: usize = 16;
 /// Kept elements in a tile of partial results: rows of the operand are read in long runs (bench
 /// `backend`, row `sum 1024² columns`).
@@ -34,10 +34,10 @@ impl<const N: usize> Acc<N> {
     }
 }
 
-/// Partial results of blocks of tiles, which meet pairwise: of every block so far, one slot per bit of their
-/// number holds the result of as many.
+/// Pairwise combination of the partial results of blocks: the slot of each bit set in the number of blocks so far holds
+/// the result of as many blocks as the value of the bit.
 pub(super) struct Pairwise {
-    /// Used alone if all results fit.
+    /// The only memory if all results fit.
     few: Acc<TILE>,
     memory: Vec<Acc<4>>,
     /// Bytes of a tile.
@@ -109,7 +109,7 @@ impl Pairwise {
     unsafe fn join(&mut self, fold: &dyn FoldLoops, len: usize) {
         self.top -= 1;
         let (early, late) = (self.slot(self.top - 1), self.slot(self.top));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { fold.merge(early, late, len) };
     }
 }
@@ -127,7 +127,7 @@ pub(super) unsafe fn merge_all(
     let mut reach = 1;
     while reach < count {
         for i in (0..count - reach).step_by(2 * reach) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's contract.
             unsafe { fold.merge(slot(i), slot(i + reach), len) };
         }
         reach *= 2;
@@ -166,7 +166,7 @@ impl<F> Typed<(), F> {
     }
 }
 
-// SAFETY (every block): the promise of the trait.
+// SAFETY (every block): the contract of the trait.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl<T: Scalar, F: Fold<T>> FoldLoops for Typed<T, F> {
     fn sizes(&self) -> [usize; 3] {

@@ -8,7 +8,7 @@
 //! folds     what rows and columns call, without the types
 //! ```
 //!
-//! A long reduction is cut into blocks of fixed size whose partial results meet pairwise, so the result does
+//! A long reduction is cut into blocks of fixed size whose partial results are combined pairwise, so the result does
 //! not depend on the number of threads, and for a sum of n elements in a layout of any strides
 //!
 //! ```text
@@ -42,10 +42,10 @@ use columns::{ROWS, fold_columns};
 use folds::{Acc, FoldLoops, Typed};
 use rows::{BLOCK, fold_rows};
 
-/// Most results for which a reduction across rows is not planned.
+/// Maximum number of results for which a reduction across rows needs no plan.
 const FEW: usize = 256;
 
-/// Reduces the given axes, which stay with size 1. Rounding errors of sums grow with log₂ n.
+/// Reduces the given axes, which keep size 1. Rounding errors of sums grow with log₂ n.
 ///
 /// Cost: one read and one step per element.
 ///
@@ -70,7 +70,7 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
 /// [`reduce`] of an operand given by its layout and first element, compiled once for all folds.
 ///
 /// # Safety
-/// The operand has elements that the loops are of.
+/// The elements of the operand have the type of the loops.
 unsafe fn run(
     op: &'static str,
     has_identity: bool,

@@ -1,4 +1,4 @@
-//! The axes of a reduction and where its operand has them.
+//! Axes of a reduction, kept and reduced, with the strides of the operand.
 
 use smallvec::SmallVec;
 use t4a_algebra::Scalar;
@@ -9,8 +9,7 @@ use crate::loops::parallel::SendPtr;
 use crate::loops::stage::{self, Scratch};
 use crate::tensor::Tensor;
 
-/// Bytes of scratch for rows that are gathered: many short rows at once (bench `backend`, row
-/// `sum 262144×4 rows`).
+/// Bytes of scratch for gathered rows: many short rows together (bench `backend`, row `sum 262144×4 rows`).
 pub(super) const SCRATCH_BYTES: usize = 1 << 15;
 /// Reduced axes shorter than this are folded by columns.
 const SHORT: usize = 16;
@@ -56,7 +55,7 @@ impl Plan {
             kept: Fused::by_first(&sizes(&kept), [&kept_strides[0], &kept_strides[1]]),
             reduced: Fused::by_first(&sizes(reduced), [&pick(reduced, strides)]),
         };
-        // One axis at least on either side keeps the loops free of special cases.
+        // At least one axis on either side avoids special cases in the loops.
         if plan.kept.rank() == 0 {
             plan.kept.shape.push(1);
             plan.kept.strides.iter_mut().for_each(|s| s.push(0));
@@ -134,7 +133,7 @@ impl Plan {
         len: usize,
         scratch: &mut Scratch<SCRATCH_BYTES>,
     ) -> *const u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { self.tile(at, (1, 0), (len, step), scratch).0 }
     }
 
@@ -153,7 +152,7 @@ impl Plan {
             return (self.at(at), step);
         }
         let dst = scratch.as_mut_ptr();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe {
             let strides = (step, across);
             stage::gather(self.at(at), strides, (rows, cols), self.size, dst, cols as isize);

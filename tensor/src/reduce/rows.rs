@@ -7,7 +7,7 @@ use crate::loops::stage::Scratch;
 
 /// Elements of a row that are folded into one partial result.
 pub(super) const BLOCK: usize = 1 << 14;
-/// Most partial results that wait to be merged.
+/// Maximum number of pending partial results.
 const SLOTS: usize = 1 << 12;
 
 /// Folds block `b` of the blocks of a result's rows into a partial result.
@@ -81,7 +81,7 @@ pub(super) unsafe fn fold_rows(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u
         });
         return;
     }
-    // Partial results meet pairwise, some of them at a time, and those of every time too.
+    // Partial results are combined pairwise in batches, and the results of the batches too.
     let most = blocks.min(SLOTS);
     let mut partials = vec![0u128; most * acc_size.div_ceil(16)];
     let slots = SendPtr(partials.as_mut_ptr().cast::<u8>());

@@ -157,7 +157,7 @@ fn reducing_nothing() {
     assert_eq!(reduce(All, &x, &[0, 1]).unwrap().to_vec().unwrap(), [true]);
 }
 
-/// Sums of positive numbers, where rounding errors have one sign for long, against sums in `f64`.
+/// Sums of positive numbers, where rounding errors keep one sign, against sums in `f64`.
 #[test]
 fn errors_of_long_sums_grow_with_the_logarithm() {
     use crate::kernels::fold::SumSquares;

@@ -5,7 +5,7 @@ use t4a_algebra::{Field, Float, Real, Scalar};
 use crate::dtypes;
 use crate::scalars::*;
 
-/// Distance of two elements, and the size that it is measured against.
+/// Distance of two elements, and the magnitude relative to which it is measured.
 pub trait Close: Scalar {
     /// Unit roundoff; 0 for exact types.
     const ROUNDOFF: f64;
@@ -70,7 +70,7 @@ pub fn tolerance<T: Close>(steps: usize) -> f64 {
 /// Asserts `|gotᵢ − wantᵢ| ≤ tolerance · max(|wantᵢ|, 1)` for every element.
 ///
 /// # Panics
-/// If not, naming the first element that is too far away.
+/// Otherwise, with the first element that differs.
 #[track_caller]
 pub fn assert_close<T: Close>(got: &[T], want: &[T], tolerance: f64, context: &str) {
     assert_eq!(got.len(), want.len(), "{context}: element counts");

@@ -1,4 +1,4 @@
-//! One row per way to be rejected.
+//! One row per error.
 
 use crate::any::{AnyTensor, Number};
 use crate::dtype::DType;
