@@ -1,7 +1,7 @@
 //! The array traits: operations on arrays of floats, of integers and of booleans.
 //!
-//! Elementwise operations of two arrays broadcast axes of size 1 of equal ranks. Reductions keep their axis with size
-//! 1. The caller of an operation checks shapes before its rule runs; an implementor that finds an error nevertheless
+//! Elementwise operations of two arrays of one rank broadcast axes of size 1. Reductions keep their axis, with size 1. The
+//! caller of an operation checks shapes before its rule runs; an implementor that finds an error nevertheless
 //! propagates it to the result ([`Eager`]) or panics, as Burn's backends do.
 
 mod dual;

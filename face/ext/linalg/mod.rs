@@ -57,6 +57,7 @@ mod matrix;
 mod parts;
 
 pub use t4a_linalg::hermitian::Elementary;
+pub use t4a_linalg::krylov;
 pub use t4a_linalg::norm::Norm;
 pub use t4a_linalg::polar::Side;
 pub use t4a_linalg::svd::Truncation;

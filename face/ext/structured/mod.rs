@@ -51,9 +51,10 @@ pub use t4a_diff::Dual;
 pub use t4a_einsum::FloatSemiring;
 pub use t4a_linalg::svd::Truncation;
 pub use t4a_structured::{
-    Bond, BondTruncation, Classes, DiagEigh, DiagSvd, Direction, Eigh, FermionNumber,
-    FermionParity, FluxOn, Forbidden, Layout, Leg, Pattern, Product, Qr, Result, Sector, Spec,
-    StructuredError, Svd, Trivial, Truncated, U1, Z2, Zn, clear_plans, diag_einsum, einsum,
+    Bond, BondTruncation, Classes, DiagEigh, DiagSvd, Direction, Eig, Eigh, FermionNumber,
+    FermionParity, FluxOn, Forbidden, Layout, Leg, Lq, Named, Pattern, Polar, Product, Qr, Result,
+    Sector, Spec, Stacked, StructuredError, Svd, Trivial, Truncated, U1, Z2, Zn, clear_plans,
+    diag_einsum, einsum,
 };
 pub use tensor::{BlockSparseTensor, DiagTensor, DualTensor, GradedTensor, Structured};
 #[cfg(feature = "module")]
