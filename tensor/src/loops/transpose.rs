@@ -46,7 +46,7 @@ impl Places for Even {
 impl Places for &[isize] {
     #[inline(always)]
     unsafe fn at(self, k: usize) -> isize {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { *self.get_unchecked(k) }
     }
 
@@ -72,8 +72,7 @@ pub unsafe fn transpose<E: Copy>(
 ) {
     let size = size_of::<E>();
     let side = (64 / size.max(1)).max(1);
-    // The last square or strip begins so early that it ends with the block; what it shares with the
-    // one before is written twice.
+    // The last square or strip is aligned to the end of the block; its overlap with the previous one is written twice.
     let steps =
         |len: usize, side: usize| (0..len.div_ceil(side)).map(move |i| (i * side).min(len - side));
     #[cfg(target_arch = "x86_64")]
@@ -198,9 +197,8 @@ mod avx {
         }
     }
 
-    /// A 16 × 16 square of 32-bit elements. Both halves of a row are written at once: rows of a
-    /// matrix whose pitch is a power of two share a cache set, and a line that waited for its
-    /// second half would leave the cache in between.
+    /// A 16 × 16 square of 32-bit elements. Both halves of a row are written together: rows of a matrix with a
+    /// power-of-two pitch share a cache set, and a line with only its first half written could be evicted in between.
     ///
     /// # Safety
     /// As [`transpose`](super::transpose) with a side of 16; the machine has AVX2.
@@ -354,7 +352,7 @@ mod avx {
         dst: *mut f64,
         rows: impl Places,
     ) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe {
             for (k, row) in four(src, columns).into_iter().enumerate() {
                 _mm256_storeu_pd(dst.offset(rows.at(k)), row);

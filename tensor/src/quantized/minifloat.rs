@@ -30,7 +30,7 @@ impl Minifloat {
         (1 << (self.bits().0 - 1)) - 1
     }
 
-    /// The greatest value.
+    /// The maximum finite value.
     pub const fn max(self) -> f32 {
         match self {
             Self::E4M3 => 448.0,
@@ -71,7 +71,7 @@ impl Minifloat {
             Self::E5M2 if magnitude == 0x7C => f32::INFINITY,
             Self::E5M2 if magnitude > 0x7C => f32::NAN,
             _ => {
-                // Subnormal numbers have the exponent of the least normal ones and no leading one.
+                // Subnormal numbers have the exponent of the smallest normal ones and no leading one.
                 let leading = i32::from(high > 0) << mantissa;
                 let unit = power(high.max(1) - self.bias() - mantissa as i32);
                 (leading + low) as f32 * unit

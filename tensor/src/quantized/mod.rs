@@ -1,9 +1,9 @@
-//! Quantized values: codes of at most eight bits ([`Code`]), each standing for `value(code) · s`, where a scale
-//! `s` belongs to a tensor or to a block of it.
+//! Quantized values: codes of at most eight bits ([`Code`]) that represent `value(code) · s`, with a scale `s` per
+//! tensor or per block.
 //!
-//! The blocks are given by a *grid*: a shape of as many elements as the tensor, in which scales broadcast. One
-//! scale for all: `[n]` with scales `[1]`. A scale per run of `b` elements: `[n/b, b]` with scales `[n/b, 1]`.
-//! Blocks of `a × b` in a matrix: `[n/a, a, m/b, b]` with scales `[n/a, 1, m/b, 1]`.
+//! The blocks are given by a *grid*: a shape with as many elements as the tensor, to which scales broadcast. One scale
+//! for all: `[n]` with scales `[1]`. A scale per run of `b` elements: `[n/b, b]` with scales `[n/b, 1]`. Blocks of
+//! `a × b` in a matrix: `[n/a, a, m/b, b]` with scales `[n/a, 1, m/b, 1]`.
 
 use crate::any::{AnyTensor, Number};
 use crate::dtype::DType;
@@ -23,10 +23,10 @@ pub enum Code {
     Integers {
         /// The smallest integer.
         low: f32,
-        /// The greatest integer.
+        /// The largest integer.
         high: f32,
     },
-    /// Floats of at most eight bits, rounded to the nearest, halves to even.
+    /// Floats of at most eight bits, rounded to nearest, ties to even.
     Floats(Minifloat),
 }
 
@@ -47,7 +47,7 @@ pub fn dequantize(
     values.reshape(grid)?.mul(scales)?.reshape(q.shape())
 }
 
-/// The `i8` code of the value nearest to `x / s`; quotients beyond the range of the code become its end.
+/// The `i8` code of the value nearest to `x / s`; quotients out of the range of the code saturate.
 ///
 /// # Errors
 /// As [`dequantize`].
@@ -90,7 +90,7 @@ mod tests {
         let read = |x: &AnyTensor| x.typed::<f32>().unwrap().to_vec().unwrap();
         assert_eq!(read(&peaks), [2.0, 4.0, 100.0, 75.0]);
         let scales = peaks.mul_scalar(Number::Float(0.25)).unwrap();
-        // 2 and −2 are 4 quarters of a peak, beyond the range of 3; 2.5 is rounded away from zero.
+        // 2 and −2 are 4 quarters of a peak, out of the range of 3; 2.5 is rounded away from zero.
         let code = Code::Integers { low: -3.0, high: 3.0 };
         let q = quantize(&x, &grid, scales.clone(), code).unwrap();
         assert_eq!((q.shape(), q.dtype()), (&[2, 4][..], DType::I8));

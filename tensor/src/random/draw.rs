@@ -1,4 +1,4 @@
-//! Random words as elements.
+//! Conversion of random words to elements.
 //!
 //! A [`Draw`] turns one group of 4 × 16 words into a fixed number of elements, so element `i` of a
 //! tensor is a function of seed, stream and `i` alone.
@@ -12,7 +12,7 @@ use crate::loops::parallel;
 use crate::output::{Fresh, Full, Output, Workspace};
 use crate::tensor::Tensor;
 
-/// Most elements that one group makes.
+/// Maximum number of elements generated from one group.
 pub(super) const MOST: usize = 4 * LANES;
 /// Groups per unit of parallel work.
 const CHUNK: usize = 256;
@@ -75,7 +75,7 @@ impl<'o, T: Scalar, D: Draw<T>> Loop for Fill<'o, T, D> {
     }
 }
 
-/// Floats in which random numbers are computed.
+/// Float types in which random numbers are computed.
 pub trait Accumulator: Float {
     /// True if one word gives an element; otherwise two words are needed.
     const ONE_WORD: bool;

@@ -189,7 +189,7 @@ pub fn uniform_int<I: Int>(
     if low >= high {
         return reject("uniform", format!("the range [{low:?}, {high:?}) is empty"));
     }
-    // The difference as an unsigned number, whatever the sign of its wrapped value.
+    // The difference as an unsigned number, independent of the sign of its wrapped value.
     let wrapped = high.sub(low);
     let span = wrapped.to_usize().map_or_else(|| wrapped.to_i64() as u64, |span| span as u64);
     uniform_span(generator, shape, low, span & (u64::MAX >> (64 - I::BITS)))

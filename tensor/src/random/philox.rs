@@ -1,8 +1,7 @@
 //! Philox4x32-10: 128 random bits as a function of a counter and a key.
 //!
-//! Ten rounds of two 32 × 32 → 64 bit products, no state: any block can be computed at any time, so
-//! the numbers do not depend on how work is split. Sixteen counters are worked on side by side,
-//! which vectorises.
+//! Ten rounds of two 32 × 32 → 64 bit products, no state: blocks can be computed in any order, so the numbers do not
+//! depend on the partition of the work. Sixteen counters are vectorised.
 //!
 //! Reference: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
 

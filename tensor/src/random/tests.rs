@@ -39,7 +39,7 @@ fn moments(sample: &[f64]) -> [f64; 4] {
     [mean, variance, central(3) / variance.powf(1.5), central(4) / variance.powi(2)]
 }
 
-/// Correlation of neighbours at a distance.
+/// Correlation of elements at a distance `lag`.
 fn correlation(sample: &[f64], lag: usize) -> f64 {
     let [mean, variance, ..] = moments(sample);
     let pairs = sample.iter().zip(&sample[lag..]);
@@ -90,7 +90,7 @@ fn check_normal<T: Sample>(roundoff: f64) {
     // Radius and angle of a pair are independent: neither are its parts related by their sizes.
     let sizes: Vec<f64> = sample.iter().map(|x| (x - 1.0).abs()).collect();
     assert!(correlation(&sizes, 16).abs() < 5.0 * sigma);
-    // The tails are there: the largest of 2¹⁸ draws is beyond 4 σ but for one case in 4000.
+    // The tails exist: the largest of 2¹⁸ draws exceeds 4 σ except in one case in 4000.
     let extreme = sizes.iter().fold(0.0f64, |a, &b| a.max(b)) / 2.0;
     assert!((4.0..6.7).contains(&extreme), "{extreme}");
 }

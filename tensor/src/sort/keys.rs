@@ -1,7 +1,7 @@
-//! Elements as unsigned words whose order is that of the elements.
+//! Order-preserving conversion of elements to unsigned words.
 //!
-//! Signed integers and floats have the bits of a word; what their order differs by from that of words is
-//! two masks, [`Order`], so that sorts are compiled once per width.
+//! For signed integers and floats the order differs from that of their bits by two masks, [`Order`], so that sorts are
+//! compiled once per width.
 
 use std::ops::{BitAnd, BitXor};
 
@@ -11,7 +11,7 @@ use crate::dtypes;
 use crate::scalars::*;
 
 mod sealed {
-    /// Keeps [`Word`](super::Word) to types whose digits are known to be below 256.
+    /// Restricts [`Word`](super::Word) to types whose digits are below 256.
     pub trait Sealed {}
 }
 use sealed::Sealed;
@@ -24,7 +24,7 @@ pub trait Word: Sealed + Copy + Default + Ord + Send + Sync + 'static {
     fn digit(self, shift: u32) -> usize;
 }
 
-/// A key, and the wider word in which an index is carried along below it.
+/// A key, and a wider word that holds an index in its low bits.
 pub trait Key: Word + Scalar + BitXor<Output = Self> + BitAnd<Output = Self> {
     /// Key above, index below: orders by key, then by index.
     type Tagged: Word;
@@ -121,18 +121,18 @@ macro_rules! word_of {
 }
 word_of!(u8 u16 u32 u64);
 
-/// The order of elements of one width: which bits of a word are complemented to make it a key.
+/// The order of elements of one width: the bits of a word that are complemented to obtain its key.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<K> {
     /// Of every word.
     all: K,
-    /// Of words whose highest bit is set; the highest bit itself is not one of them.
+    /// Additional mask for words whose highest bit is set; it excludes the highest bit.
     negative: K,
-    /// Number of least keys that become the greatest: those of NaN with the sign set.
+    /// Number of smallest keys that become the largest: those of NaN with the sign set.
     nan: K,
     /// Of every key, to reverse the order.
     reverse: K,
-    /// The word of −0; of integers, which have none, that of 0.
+    /// The word of −0; for integers that of 0.
     negative_zero: K,
 }
 
@@ -149,13 +149,13 @@ impl<K: Key> Order<K> {
         (word ^ (word.sign() & self.negative) ^ self.all).minus(self.nan) ^ self.reverse
     }
 
-    /// The key of a word where elements keep their places if they are equal: that of +0 for −0.
+    /// The key of a word for stable sorts, in which −0 has the key of +0.
     #[inline(always)]
     pub fn stable_key(self, word: K) -> K {
         self.key(if word == self.negative_zero { K::NONE } else { word })
     }
 
-    /// The word of a stable key, which came from this place of the row.
+    /// The word of a stable key, given its index in the row.
     #[inline(always)]
     pub fn element(self, tagged: K::Tagged, row: &[K]) -> K {
         match self.word(K::of(tagged)) {
@@ -172,12 +172,12 @@ impl<K: Key> Order<K> {
     }
 }
 
-/// Elements with a total order. The sorts take elements for words of their size and alignment, so the
-/// trait is implemented for rows of the table of dtypes only.
+/// Elements with a total order. The sorts reinterpret elements as words of their size and alignment, so the trait is
+/// implemented for rows of the dtype table only.
 ///
-/// Floats are ordered by IEEE 754 `totalOrder`, but for NaN with the sign set (0/0 of x86), which follows
-/// the others: −∞ < … < −0 < +0 < … < +∞ < +NaN < −NaN. It agrees with `<` on numbers other than zeros, and
-/// every NaN is greater than every number. Where places are asked for, zeros are equal.
+/// Floats are ordered by IEEE 754 `totalOrder`, except that NaN with the sign set (0/0 of x86) is the largest: −∞ < … <
+/// −0 < +0 < … < +∞ < +NaN < −NaN. This agrees with `<` on numbers other than zeros, and every NaN is greater than
+/// every number. In sorts with indices, zeros are equal.
 pub trait SortKey: crate::Element {
     /// Words of the same size.
     type Key: Key;

@@ -6,11 +6,10 @@
 //! top      the k smallest words of a row
 //! ```
 //!
-//! Every element becomes a word; complemented words sort downwards. To carry an index along, it is
-//! put below the key: the words are then distinct, which makes every sort stable. So there is one
-//! sort per word width, whatever the dtype, from the elements to the result. Rows that are not contiguous are brought together
-//! first; the result of sorting along another axis than the last one is dense in that order of
-//! axes.
+//! Every element is converted to a word; complemented words sort in descending order. An index is stored in the low
+//! bits below the key: the words are then distinct, which makes every sort stable. There is thus one sort per word
+//! width, independent of the dtype. Rows that are not contiguous are copied first; the result of a sort along an axis
+//! other than the last one is dense in that order of axes.
 
 mod keys;
 mod radix;
@@ -78,8 +77,8 @@ fn sort_words<K: Key>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tens
     Ok(rows.into_permuted(&back)?.with_route(ROUTE))
 }
 
-/// The sorted elements and where they came from, with equal elements, zeros of both signs among them, in
-/// their original order.
+/// The sorted elements and their original indices; equal elements, including zeros of both signs, keep their original
+/// order.
 ///
 /// # Errors
 /// As [`sort`]; [`TensorError::Value`] if the integer type `I` cannot hold an index.
@@ -157,7 +156,7 @@ fn elements_of<T: Scalar>(rows: &Tensor<T>) -> (&[T], usize, usize) {
     (rows.as_slice().unwrap_or_default(), rows.numel().checked_div(len).unwrap_or(0), len)
 }
 
-/// Room for the words of a row, and for what sorting them needs.
+/// Words of a row, and scratch for their sort.
 struct Words<W>(Filled<W>, Filled<W>);
 
 impl<W: Word> Words<W> {
@@ -214,7 +213,7 @@ fn each_row<S: Share + Sync, C>(
     })
 }
 
-/// Checks that indices along the axis fit, and brings the rows together.
+/// Checks that the index type can represent the indices of the axis, and makes rows contiguous.
 fn prepare<T: Scalar, I: Int>(
     op: &'static str,
     x: Tensor<T>,
@@ -225,7 +224,7 @@ fn prepare<T: Scalar, I: Int>(
     to_rows(x, axis)
 }
 
-/// Checks that an integer type can hold the indices of an axis, and a tagged word too.
+/// Checks that an integer type, and a tagged word, can represent the indices of an axis.
 pub(crate) fn fits<I: Int>(op: &'static str, size: usize) -> Result<()> {
     let last = size.saturating_sub(1);
     if I::from_i64(last as i64).to_usize() == Some(last) && last <= u32::MAX as usize {

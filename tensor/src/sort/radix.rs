@@ -1,7 +1,7 @@
-//! Sorts words: by comparison if they are few, else digit by digit.
+//! Sorts words: by comparison for short lists, else by radix sort.
 //!
-//! The digit sort (least significant first) is stable, so the index below a tagged key needs no
-//! pass: it is in order from the start. Digits that are equal in all words cost nothing.
+//! The radix sort (least significant digit first) is stable, so the index below a tagged key needs no pass: it is
+//! sorted already. Digits that are equal in all words are skipped.
 
 use std::slice::IterMut;
 
@@ -10,12 +10,11 @@ use crate::error::Result;
 use crate::loops::parallel;
 use crate::storage::collect;
 
-/// Words per pass from which digits beat comparisons (bench `index`, rows `sort`).
+/// Number of words per pass above which the radix sort is faster than comparisons (bench `index`, rows `sort`).
 const DIGITS_FROM: usize = 160;
 
-/// Words whose places are found before any of them is stored: a table entry after a store to an
-/// unknown place has to wait for it, which takes longer than all the rest (bench `backend`, row
-/// `sort 1024² rows`).
+/// Number of words whose positions are computed before any of them is stored: a table load after a store to an unknown
+/// address would stall, which dominates the cost (bench `backend`, row `sort 1024² rows`).
 const GROUP: usize = 8;
 
 /// Number of passes that sort words above a bit, and number of spare words that they need.
@@ -57,11 +56,11 @@ pub(super) fn sort<'a, W: Word>(
     Ok(from)
 }
 
-/// For every digit, how many words have it.
+/// Histogram of the digits.
 type Digits = [usize; 256];
 
-/// Stable distribution by one digit, with a table for every part of the words. Does nothing and
-/// returns `false` if all words have the same digit.
+/// Stable distribution by one digit, with a table for every part of the words. Returns `false` without any work if all
+/// words have the same digit.
 fn distribute<W: Word>(
     from: &[W],
     to: &mut [W],
@@ -80,7 +79,7 @@ fn distribute<W: Word>(
         scatter(from, shift, table, to);
         return Ok(true);
     }
-    // The result is runs of words of equal digits, each cut into what the parts have of it.
+    // The result consists of runs of words of equal digits, each divided among the parts.
     let none = || std::array::from_fn(|_| [].iter_mut());
     let mut runs: Vec<[IterMut<'_, W>; 256]> = collect(parts, (0..parts).map(|_| none()))?;
     let mut rest = to;
@@ -102,7 +101,7 @@ fn count<W: Word>(words: &[W], shift: u32, table: &mut Digits) {
     }
 }
 
-/// Stores every word behind those of lower and equal digits.
+/// Stores every word after those of lower digits and earlier ones of the same digit.
 fn scatter<W: Word>(words: &[W], shift: u32, table: &mut Digits, to: &mut [W]) {
     let mut next = 0;
     for count in table.iter_mut() {

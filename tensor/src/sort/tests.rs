@@ -199,7 +199,7 @@ fn rejected_arguments() {
     assert_eq!(topk::<f32, i32>(&x, 1, 0, true).unwrap().0.shape(), [3, 0]);
 }
 
-/// Zeros of both signs are equal: they keep their places, and their signs.
+/// Zeros of both signs are equal: they keep their order and their signs.
 #[test]
 fn zeros_keep_their_places() {
     fn zeros<T: Total>(from: impl Fn(f64) -> T, bits: impl Fn(T) -> u64) {

@@ -16,11 +16,11 @@ use crate::layout::Dims;
 use crate::output::Output;
 use crate::tensor::Tensor;
 
-/// Elements tested at once.
+/// Number of elements tested together.
 const BLOCK: usize = 64;
 
-/// The `k` greatest (or least) elements along an axis, best first, and where they are; equal
-/// elements in their original order. Floats are in the total order of [`SortKey`].
+/// The `k` largest (or smallest) elements along an axis in order, and their indices; equal elements in their original
+/// order. Floats are in the total order of [`SortKey`].
 ///
 /// Shapes: `k` at `axis`.
 ///
@@ -75,7 +75,7 @@ fn topk_words<K: Key, I: Int>(
     let count = if k == 0 { 0 } else { count };
     let capacity = k.saturating_mul(2).max(2 * BLOCK);
     let room = len.min(capacity.saturating_add(BLOCK));
-    // Words that were cut to the k least have lost the order of their indices.
+    // A reduction to the k smallest words does not keep the order of their indices.
     let low = if room == len { K::SHIFT } else { 0 };
     let (values, indices) = values.try_write_both(indices, |values, indices| {
         let parts = (values.equal_parts(count), indices.equal_parts(count));
@@ -96,7 +96,7 @@ fn topk_words<K: Key, I: Int>(
     Ok((values, indices.into_permuted(&back)?.with_route(ROUTE)))
 }
 
-/// The k least words of a row, sorted. There is room for `capacity + BLOCK` words.
+/// The k smallest words of a row, sorted. Requires memory for `capacity + BLOCK` words.
 fn scan<'a, K: Key>(
     row: &[K],
     k: usize,
@@ -129,7 +129,7 @@ fn scan<'a, K: Key>(
     radix::sort(&mut words[..filled], other, 0, false)
 }
 
-/// Moves the k least words to the front; the key of the k-th.
+/// Moves the k smallest words to the front; returns the key of the k-th.
 fn cut<K: Key>(words: &mut [K::Tagged], k: usize) -> K {
     K::of(*words.select_nth_unstable(k - 1).1)
 }
