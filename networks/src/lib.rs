@@ -4,3 +4,14 @@
 pub mod cross;
 pub mod quantics;
 pub mod train;
+mod error;
+mod fill;
+mod mpo;
+mod scalar;
+pub mod sites;
+mod sums;
+
+pub use error::{NetworksError, Result};
+pub use mpo::Mpo;
+pub use sites::{Site, Sites};
+pub use sums::{Sum, lattice};

@@ -1,0 +1,4 @@
+//! Tensor networks against dense matrices, exact diagonalisation and published numbers.
+
+mod dense;
+mod sums;
