@@ -1,17 +1,71 @@
 //! Tensor networks: chains of graded tensors, operator sums, sweeps, cross interpolation.
+//!
+//! ```
+//! use t4a_networks::sites::{Sites, electron};
+//! use t4a_networks::{Dmrg, DmrgOptions, Mps, Sum};
+//! // The Hubbard chain with conserved numbers of both spins.
+//! let sites = Sites::uniform(electron(), 4);
+//! let mut h = Sum::new(&sites);
+//! for i in 0..4 {
+//!     h.add(4.0, [("Nup", i), ("Ndn", i)]);
+//!     if i + 1 < 4 {
+//!         h.add_with_adjoint(-1.0, [("Cdagup", i), ("Cup", i + 1)]);
+//!         h.add_with_adjoint(-1.0, [("Cdagdn", i), ("Cdn", i + 1)]);
+//!     }
+//! }
+//! let h = h.mpo()?;
+//! let start = Mps::product(&sites, ["Up", "Dn", "Up", "Dn"])?;
+//! let mut search = Dmrg::new(&h, start, DmrgOptions::new().max_dim(64))?;
+//! let report = search.run_to_end()?;
+//! let filling = search.state().expect(&sites, "Ntot")?;
+//! assert!((filling[0].re - 1.0).abs() < 1e-6);
+//! # Ok::<(), t4a_networks::NetworksError>(())
+//! ```
+//!
+//! | task | |
+//! |---|---|
+//! | sites and operators | [`sites`] |
+//! | sums of operators, lattices | [`Sum`], [`lattice`] |
+//! | states and operators of chains | [`Mps`], [`Mpo`] |
+//! | ground states and excited states | [`Dmrg`]; [`Idmrg`] of infinite chains |
+//! | evolution in real and imaginary time | [`Tdvp`], [`Tebd`] |
+//! | finite temperature | [`thermal`] |
+//!
+//! Overlaps, energies and sums of states are differentiable over arrays that are: [`Mps::inner_array`],
+//! [`Mps::matrix_element_array`], [`Mpo::inner_array`]. Searches and evolutions compute on the engine.
 #![forbid(unsafe_code)]
 
+mod dmrg;
+mod environment;
 pub mod cross;
 pub mod quantics;
 pub mod train;
 mod error;
+mod evolve;
 mod fill;
+mod infinite;
 mod mpo;
+mod mps;
+mod report;
 mod scalar;
 pub mod sites;
 mod sums;
+pub mod thermal;
 
+use t4a_linalg::svd::Truncation;
+
+pub use dmrg::{Dmrg, DmrgOptions, Update};
 pub use error::{NetworksError, Result};
+pub use evolve::{EvolveOptions, Tdvp, Tebd};
+pub use infinite::{Idmrg, IdmrgOptions, InfiniteMpo};
 pub use mpo::Mpo;
+pub use mps::{Method, Mps};
+pub use report::{Flow, Report};
 pub use sites::{Site, Sites};
 pub use sums::{Sum, lattice};
+pub use thermal::Thermal;
+
+/// At most `max_dim` states, and less as far as the dropped part of the squares stays below `cutoff`.
+pub(crate) fn truncation(max_dim: usize, cutoff: f64) -> Truncation {
+    Truncation::new().max_dim(max_dim).relative_discarded_weight(cutoff)
+}

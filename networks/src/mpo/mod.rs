@@ -10,7 +10,7 @@
 //!
 //! The first bond has the neutral charge, the last one that of the operator, each in one state.
 
-//ALG mod algebra;
+mod algebra;
 mod dense;
 
 use t4a_diff::{Array, Eager};

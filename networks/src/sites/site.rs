@@ -324,7 +324,7 @@ impl<S: Sector> Sites<S> {
     }
 
     /// All sites.
-    pub fn iter(&self) -> impl Iterator<Item = &Site<S>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Site<S>> + ExactSizeIterator {
         self.sites.iter().map(|site| &**site)
     }
 

@@ -58,7 +58,7 @@ pub(crate) const OP: &str = "operator sum";
 pub struct Sum<S> {
     pub(crate) sites: Sites<S>,
     pub(crate) terms: Vec<Term>,
-    charge: Option<S>,
+    pub(crate) charge: Option<S>,
 }
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,10 @@
 //! Tensor networks against dense matrices, exact diagonalisation and published numbers.
 
 mod dense;
+mod evolution;
+mod gradients;
+mod infinite;
+mod models;
+mod search;
+mod states;
 mod sums;

@@ -1,0 +1,168 @@
+//! Ground states and excited states by sweeps (DMRG).
+//!
+//! ```text
+//! mod      the search: sweeps, reports, stop and go on
+//! options  options as a builder
+//! local    the update of one or two sites
+//! overlap  lower states that the search is orthogonal to
+//! ```
+//!
+//! Signs of fermions are in the operator (see [`sites`](crate::sites)), so the effective operator of a site is the same
+//! for spins and fermions.
+//!
+//! References: S. White, *Density matrix formulation for quantum renormalization groups* (1992); C. Hubig, I. McCulloch,
+//! U. Schollwöck, F. Wolf, *Strictly single-site DMRG algorithm with subspace expansion* (2015).
+
+mod local;
+mod options;
+mod overlap;
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use t4a_structured::Sector;
+
+pub use options::{DmrgOptions, Update};
+
+use crate::environment::Environments;
+use crate::error::Result;
+use crate::mpo::Mpo;
+use crate::mps::Mps;
+use crate::report::{Flow, Report};
+use overlap::Overlaps;
+
+const OP: &str = "dmrg";
+
+/// A search for the lowest state of an operator.
+///
+/// The state of the search is complete after every update of sites: a search that is stopped, by a callback or an
+/// error, goes on with [`Dmrg::sweep`] or [`Dmrg::run`], or later from a stored state.
+///
+/// ```
+/// use t4a_networks::sites::{Sites, spin_half};
+/// use t4a_networks::{Dmrg, DmrgOptions, Mps, Sum};
+/// let sites = Sites::uniform(spin_half(), 8);
+/// let mut h = Sum::new(&sites);
+/// for i in 0..7 {
+///     h.add_with_adjoint(0.5, [("S+", i), ("S-", i + 1)]);
+///     h.add(1.0, [("Sz", i), ("Sz", i + 1)]);
+/// }
+/// let h = h.mpo()?;
+/// let start = Mps::product(&sites, ["Up", "Dn", "Up", "Dn", "Up", "Dn", "Up", "Dn"])?;
+/// let mut search = Dmrg::new(&h, start, DmrgOptions::new().max_dim(32))?;
+/// let last = search.run_to_end()?;
+/// assert!((last.energy + 3.374932598688).abs() < 1e-9);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Dmrg<'a, S> {
+    operator: &'a Mpo<S>,
+    state: Mps<S>,
+    options: DmrgOptions,
+    environments: Environments<S>,
+    overlaps: Vec<Overlaps<S>>,
+    sweeps: usize,
+    last: Option<Report>,
+}
+
+impl<'a, S: Sector> Dmrg<'a, S> {
+    /// A search that starts from a state, whose charge it keeps.
+    ///
+    /// # Errors
+    /// `Argument` for options out of range; `Charge` and `NotHermitian` of the operator; `Length`, `Chain` for other
+    /// sites; `Norm` for a start of norm 0.
+    pub fn new(operator: &'a Mpo<S>, start: Mps<S>, options: DmrgOptions) -> Result<Self> {
+        Self::excited(operator, start, &[], options)
+    }
+
+    /// The lowest state that is orthogonal to `lower`: the first excited state, given the ground state, and so on.
+    ///
+    /// # Errors
+    /// As [`Dmrg::new`]; `Length`, `Chain` and `Charge` for lower states of other sites or of another charge.
+    pub fn excited(
+        operator: &'a Mpo<S>,
+        start: Mps<S>,
+        lower: &[Mps<S>],
+        options: DmrgOptions,
+    ) -> Result<Self> {
+        options.check()?;
+        start.check_legs(OP, (0..operator.len()).map(|i| operator.physical(i)))?;
+        operator.check_hermitian(OP)?;
+        let mut state = start;
+        state.orthogonalise(0)?;
+        state.normalise()?;
+        let overlaps = lower.iter().map(|x| Overlaps::new(x, &state)).collect::<Result<_>>()?;
+        let environments = Environments::new(operator, &state, 0)?;
+        Ok(Self { operator, state, options, environments, overlaps, sweeps: 0, last: None })
+    }
+
+    /// The state of the search, of norm 1.
+    pub fn state(&self) -> &Mps<S> {
+        &self.state
+    }
+
+    /// The state of the search, of norm 1.
+    pub fn into_state(self) -> Mps<S> {
+        self.state
+    }
+
+    /// The report of the last complete sweep.
+    pub fn last(&self) -> Option<&Report> {
+        self.last.as_ref()
+    }
+
+    /// Sweeps until the energy changes by less than the tolerance, or the number of sweeps is reached. After each sweep
+    /// the callback decides whether to go on.
+    ///
+    /// # Errors
+    /// That of the callback; those of the factorisations. The state is that of the last complete update.
+    pub fn run(&mut self, mut callback: impl FnMut(&Report) -> Flow) -> Result<Report> {
+        loop {
+            let before = self.last.map(|report| report.energy);
+            let report = self.sweep()?;
+            let flow = callback(&report)?;
+            let change = before.map_or(f64::INFINITY, |before| (before - report.energy).abs());
+            let scheduled = self.sweeps < self.options.max_dims.len();
+            let small = change < self.options.tolerance && !scheduled;
+            if flow == ControlFlow::Break(()) || small || self.sweeps >= self.options.sweeps {
+                return Ok(report);
+            }
+        }
+    }
+
+    /// [`Dmrg::run`] without a callback.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_to_end(&mut self) -> Result<Report> {
+        self.run(|_| Ok(ControlFlow::Continue(())))
+    }
+
+    /// One sweep to the right and back.
+    ///
+    /// # Errors
+    /// Those of the factorisations.
+    pub fn sweep(&mut self) -> Result<Report> {
+        let (begin, n) = (Instant::now(), self.state.len());
+        let two = self.options.update == Update::TwoSites && n > 1;
+        let updates = if two { n - 1 } else { n };
+        let mut total = (0.0, 0.0f64);
+        let there = (0..updates).map(|i| (i, true));
+        let back = (0..updates).rev().map(|i| (i, false));
+        for (i, to_right) in there.chain(back) {
+            let (energy, dropped) =
+                if two { self.two_sites(i, to_right)? } else { self.one_site(i, to_right)? };
+            total = (energy, total.1.max(dropped));
+        }
+        self.sweeps += 1;
+        let report = Report {
+            step: self.sweeps,
+            energy: total.0,
+            truncation: total.1,
+            bond_dim: self.state.max_bond_dim(),
+            seconds: begin.elapsed().as_secs_f64(),
+        };
+        self.last = Some(report);
+        Ok(report)
+    }
+}

@@ -1,0 +1,68 @@
+//! Environments of the overlap of the state with another one.
+
+use t4a_structured::{GradedTensor, Sector, einsum};
+
+use super::OP;
+use crate::error::{NetworksError, Result};
+use crate::mps::Mps;
+use crate::scalar::edge;
+
+/// `⟨state|other⟩` but for some sites: the other state in the basis of the environments of these sites.
+#[derive(Clone, Debug)]
+pub(super) struct Overlaps<S> {
+    other: Mps<S>,
+    /// `[other In, bra Out]` of the sites before i.
+    left: Vec<GradedTensor<S>>,
+    /// `[other Out, bra In]`, the n-th of the last n sites.
+    right: Vec<GradedTensor<S>>,
+}
+
+impl<S: Sector> Overlaps<S> {
+    /// Of a state whose centre is site 0.
+    pub(super) fn new(other: &Mps<S>, state: &Mps<S>) -> Result<Self> {
+        other.check_legs(OP, (0..state.len()).map(|i| state.physical(i)))?;
+        let (required, given) = (state.charge(), other.charge());
+        if required != given {
+            let (given, required) = (given.to_string(), required.to_string());
+            let what = "a lower state".into();
+            return Err(NetworksError::Charge { op: OP, what, given, required });
+        }
+        let (x, n) = (state.tensors(), state.len());
+        let ends = [x[0].spec().legs()[0].dual(), x[n - 1].spec().legs()[2].dual()];
+        let [left, right] = ends.map(|leg| edge(&x[0], vec![leg.clone(), leg.dual()]));
+        let mut all = Self { other: other.clone(), left: vec![left?], right: vec![right?] };
+        for i in (1..n).rev() {
+            all.pass(i, &x[i], false)?;
+        }
+        Ok(all)
+    }
+
+    /// Site i becomes part of one side.
+    pub(super) fn pass(&mut self, i: usize, x: &GradedTensor<S>, to_right: bool) -> Result<()> {
+        let (other, bra) = (&self.other.tensors()[i], x.conj()?);
+        if to_right {
+            let next = einsum("kb,kpm,bpn->mn", &[&self.left[i], other, &bra])?;
+            self.left.truncate(i + 1);
+            self.left.push(next);
+        } else {
+            let behind = self.other.len() - 1 - i;
+            let next = einsum("mn,kpm,bpn->kb", &[&self.right[behind], other, &bra])?;
+            self.right.truncate(behind + 1);
+            self.right.push(next);
+        }
+        Ok(())
+    }
+
+    /// The other state on site i.
+    pub(super) fn one_site(&self, i: usize) -> Result<GradedTensor<S>> {
+        let (x, right) = (self.other.tensors(), &self.right[self.other.len() - 1 - i]);
+        Ok(einsum("kb,kpm,mn->bpn", &[&self.left[i], &x[i], right])?.repartition(2)?)
+    }
+
+    /// The other state on sites i and i + 1.
+    pub(super) fn two_sites(&self, i: usize) -> Result<GradedTensor<S>> {
+        let (x, right) = (self.other.tensors(), &self.right[self.other.len() - 2 - i]);
+        let all = [&self.left[i], &x[i], &x[i + 1], right];
+        Ok(einsum("kb,kpm,mqc,cn->bpqn", &all)?.repartition(2)?)
+    }
+}

@@ -1,0 +1,147 @@
+//! What lies on either side of some sites of `⟨ψ|O|ψ⟩`.
+//!
+//! ```text
+//!  ┌── ket ──      left   [ket In, operator In, bra Out]
+//!  L── op  ──      right  [ket Out, operator Out, bra In]
+//!  └── bra ──      an effective operator maps tensors of the ket to tensors of the same structure
+//! ```
+
+use t4a_diff::Array;
+use t4a_structured::{GradedTensor, Sector, einsum};
+
+use crate::error::Result;
+use crate::mpo::Mpo;
+use crate::mps::Mps;
+use crate::scalar::edge;
+
+/// Left of the first site.
+pub(crate) fn left_edge<S: Sector, A: Array>(
+    ket: &GradedTensor<S, A>,
+    w: &GradedTensor<S, A>,
+) -> Result<GradedTensor<S, A>> {
+    let (leg, operator) = (ket.spec().legs()[0].dual(), w.spec().legs()[0].dual());
+    edge(ket, vec![leg.clone(), operator, leg.dual()])
+}
+
+/// Right of the last site, for an operator of charge 0.
+pub(crate) fn right_edge<S: Sector, A: Array>(
+    ket: &GradedTensor<S, A>,
+    w: &GradedTensor<S, A>,
+) -> Result<GradedTensor<S, A>> {
+    let (leg, operator) = (ket.spec().legs()[2].dual(), w.spec().legs()[3].dual());
+    edge(ket, vec![leg.clone(), operator, leg.dual()])
+}
+
+/// One more site on the left; `bra` is conjugated.
+pub(crate) fn grow_left<S: Sector, A: Array>(
+    left: &GradedTensor<S, A>,
+    ket: &GradedTensor<S, A>,
+    w: &GradedTensor<S, A>,
+    bra: &GradedTensor<S, A>,
+) -> Result<GradedTensor<S, A>> {
+    Ok(einsum("kwb,kpm,wqpv,bqn->mvn", &[left, ket, w, bra])?)
+}
+
+/// One more site on the right; `bra` is conjugated.
+pub(crate) fn grow_right<S: Sector, A: Array>(
+    right: &GradedTensor<S, A>,
+    ket: &GradedTensor<S, A>,
+    w: &GradedTensor<S, A>,
+    bra: &GradedTensor<S, A>,
+) -> Result<GradedTensor<S, A>> {
+    Ok(einsum("mvn,kpm,wqpv,bqn->kwb", &[right, ket, w, bra])?)
+}
+
+/// The effective operator of no site, on a matrix `[left, right]` of a bond.
+pub(crate) fn apply_bond<S: Sector>(
+    [left, right]: [&GradedTensor<S>; 2],
+    x: &GradedTensor<S>,
+) -> Result<GradedTensor<S>> {
+    Ok(einsum("km,kwb,mwn->bn", &[x, left, right])?.repartition(x.spec().rows())?)
+}
+
+/// The effective operator of one site.
+pub(crate) fn apply_one<S: Sector>(
+    [left, right]: [&GradedTensor<S>; 2],
+    w: &GradedTensor<S>,
+    x: &GradedTensor<S>,
+) -> Result<GradedTensor<S>> {
+    let y = einsum("kpm,kwb,wqpv,mvn->bqn", &[x, left, w, right])?;
+    Ok(y.repartition(x.spec().rows())?)
+}
+
+/// The effective operator of two sites, on `[left, site, site, right]`.
+pub(crate) fn apply_two<S: Sector>(
+    [left, right]: [&GradedTensor<S>; 2],
+    [v, w]: [&GradedTensor<S>; 2],
+    x: &GradedTensor<S>,
+) -> Result<GradedTensor<S>> {
+    let y = einsum("kpqm,kab,aspc,ctqd,mdn->bstn", &[x, left, v, w, right])?;
+    Ok(y.repartition(x.spec().rows())?)
+}
+
+/// Environments of all bonds that are known, of `⟨bra|O|ket⟩`.
+#[derive(Clone, Debug)]
+pub(crate) struct Environments<S> {
+    sites: usize,
+    /// `left[i]` of the sites before i.
+    left: Vec<GradedTensor<S>>,
+    /// `right[n − 1 − i]` of the sites behind i.
+    right: Vec<GradedTensor<S>>,
+}
+
+impl<S: Sector> Environments<S> {
+    /// Those of a state whose centre is at `center`.
+    pub(crate) fn new(operator: &Mpo<S>, state: &Mps<S>, center: usize) -> Result<Self> {
+        let (x, w, n) = (state.tensors(), operator.tensors(), state.len());
+        let mut all = Self {
+            sites: n,
+            left: vec![left_edge(&x[0], &w[0])?],
+            right: vec![right_edge(&x[n - 1], &w[n - 1])?],
+        };
+        for i in 0..center {
+            all.to_right(i, &x[i], &w[i])?;
+        }
+        for i in (center + 1..n).rev() {
+            all.to_left(i, &x[i], &w[i])?;
+        }
+        Ok(all)
+    }
+
+    /// The environments of sites `first` to `last`.
+    pub(crate) fn of(&self, first: usize, last: usize) -> [&GradedTensor<S>; 2] {
+        [&self.left[first], &self.right[self.sites - 1 - last]]
+    }
+
+    /// The environments of the bond before a site.
+    pub(crate) fn bond(&self, site: usize) -> [&GradedTensor<S>; 2] {
+        [&self.left[site], &self.right[self.sites - site]]
+    }
+
+    /// Site i, a left isometry, becomes part of the left.
+    pub(crate) fn to_right(
+        &mut self,
+        i: usize,
+        x: &GradedTensor<S>,
+        w: &GradedTensor<S>,
+    ) -> Result<()> {
+        let next = grow_left(&self.left[i], x, w, &x.conj()?)?;
+        self.left.truncate(i + 1);
+        self.left.push(next);
+        Ok(())
+    }
+
+    /// Site i, a right isometry, becomes part of the right.
+    pub(crate) fn to_left(
+        &mut self,
+        i: usize,
+        x: &GradedTensor<S>,
+        w: &GradedTensor<S>,
+    ) -> Result<()> {
+        let behind = self.sites - 1 - i;
+        let next = grow_right(&self.right[behind], x, w, &x.conj()?)?;
+        self.right.truncate(behind + 1);
+        self.right.push(next);
+        Ok(())
+    }
+}

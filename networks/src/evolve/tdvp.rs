@@ -1,0 +1,256 @@
+//! The time-dependent variational principle (TDVP).
+//!
+//! Reference: J. Haegeman, C. Lubich, I. Oseledets, B. Vandereycken, F. Verstraete, *Unifying time evolution and
+//! optimization with matrix product states* (2016).
+
+use std::time::Instant;
+
+use t4a_algebra::c64;
+use t4a_linalg::krylov::{KrylovOptions, exponential};
+use t4a_structured::{FluxOn, GradedTensor, Qr, Sector, Svd, Truncated};
+
+use super::EvolveOptions;
+use crate::environment::{Environments, apply_bond, apply_one, apply_two};
+use crate::error::Result;
+use crate::mpo::Mpo;
+use crate::mps::{Mps, lq};
+use crate::report::{Flow, Report};
+use crate::scalar::{complex, number};
+
+const OP: &str = "tdvp";
+
+/// The evolution of a state under an operator. One step is a sweep to the right and one to the left, of order 2.
+/// Norm and energy are conserved in real time, but for truncations with two sites.
+///
+/// ```
+/// use t4a_networks::sites::{Sites, spin_half};
+/// use t4a_networks::{EvolveOptions, Mps, Sum, Tdvp};
+/// let sites = Sites::uniform(spin_half(), 4);
+/// let mut h = Sum::new(&sites);
+/// for i in 0..3 {
+///     h.add_with_adjoint(0.5, [("S+", i), ("S-", i + 1)]);
+///     h.add(1.0, [("Sz", i), ("Sz", i + 1)]);
+/// }
+/// let h = h.mpo()?;
+/// let neel = Mps::product(&sites, ["Up", "Dn", "Up", "Dn"])?;
+/// let mut evolution = Tdvp::new(&h, neel, 0.1, EvolveOptions::new())?;
+/// let report = evolution.run(5, |_| Ok(std::ops::ControlFlow::Continue(())))?;
+/// assert!((report.energy + 0.75).abs() < 1e-9);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tdvp<'a, S> {
+    operator: &'a Mpo<S>,
+    state: Mps<S>,
+    step: f64,
+    options: EvolveOptions,
+    environments: Environments<S>,
+    steps: usize,
+    /// Logarithm of the norm that was scaled away.
+    log_norm: f64,
+}
+
+impl<'a, S: Sector> Tdvp<'a, S> {
+    /// Steps of `step` from a state. Real time makes the state complex.
+    ///
+    /// # Errors
+    /// `Argument` for a step of 0 or NaN and options out of range; `Charge` and `NotHermitian` of the operator;
+    /// `Length`, `Chain` for other sites; `Norm`.
+    pub fn new(
+        operator: &'a Mpo<S>,
+        start: Mps<S>,
+        step: f64,
+        options: EvolveOptions,
+    ) -> Result<Self> {
+        options.check(OP, step)?;
+        start.check_legs(OP, (0..operator.len()).map(|i| operator.physical(i)))?;
+        operator.check_hermitian(OP)?;
+        let mut state = start;
+        state.orthogonalise(0)?;
+        state.normalise()?;
+        let environments = Environments::new(operator, &state, 0)?;
+        Ok(Self { operator, state, step, options, environments, steps: 0, log_norm: 0.0 })
+    }
+
+    /// The state, of norm 1 up to rounding.
+    pub fn state(&self) -> &Mps<S> {
+        &self.state
+    }
+
+    /// The state, of norm 1 up to rounding.
+    pub fn into_state(self) -> Mps<S> {
+        self.state
+    }
+
+    /// The logarithm of the norm of `exp(−H τ)` of the start, which imaginary time scales to 1.
+    pub fn log_norm(&self) -> f64 {
+        self.log_norm
+    }
+
+    /// A number of steps, after each of which the callback decides whether to go on.
+    ///
+    /// # Errors
+    /// That of the callback; those of the factorisations and exponentials.
+    pub fn run(
+        &mut self,
+        steps: usize,
+        mut callback: impl FnMut(&Report) -> Flow,
+    ) -> Result<Report> {
+        let mut report = Report::before(OP, steps)?;
+        for _ in 0..steps {
+            report = self.step()?;
+            if callback(&report)?.is_break() {
+                break;
+            }
+        }
+        Ok(report)
+    }
+
+    /// One step. After an error the state is that before the step.
+    ///
+    /// # Errors
+    /// Those of the factorisations and exponentials.
+    pub fn step(&mut self) -> Result<Report> {
+        let begin = Instant::now();
+        let before = (self.state.clone(), self.environments.clone(), self.log_norm);
+        match self.sweeps() {
+            Ok(truncation) => {
+                self.steps += 1;
+                Ok(Report {
+                    step: self.steps,
+                    energy: self.energy()?,
+                    truncation,
+                    bond_dim: self.state.max_bond_dim(),
+                    seconds: begin.elapsed().as_secs_f64(),
+                })
+            }
+            Err(error) => {
+                (self.state, self.environments, self.log_norm) = before;
+                Err(error)
+            }
+        }
+    }
+
+    fn sweeps(&mut self) -> Result<f64> {
+        let n = self.state.len();
+        let two = self.options.sites == 2 && n > 1;
+        let updates = if two { n - 1 } else { n };
+        let mut dropped = 0.0f64;
+        let there = (0..updates).map(|i| (i, true));
+        for (i, to_right) in there.chain((0..updates).rev().map(|i| (i, false))) {
+            if two {
+                dropped = dropped.max(self.two_sites(i, to_right)?);
+            } else {
+                self.one_site(i, to_right)?;
+            }
+        }
+        if self.options.imaginary {
+            self.log_norm += self.state.normalise()?.ln();
+        }
+        Ok(dropped)
+    }
+
+    /// The exponential of an effective operator for half a step, forward or back.
+    fn evolve(
+        &self,
+        map: impl FnMut(&GradedTensor<S>) -> Result<GradedTensor<S>>,
+        x: &GradedTensor<S>,
+        sign: f64,
+    ) -> Result<GradedTensor<S>> {
+        let exponent: c64 = self.options.exponent(sign * self.step / 2.0);
+        let options = KrylovOptions::new().tolerance(self.options.tolerance).hermitian(true);
+        let start = if self.options.imaginary { x.clone() } else { x.to_complex() };
+        let evolved = exponential(map, exponent, &start, &options)?;
+        evolved.report.require()?;
+        Ok(evolved.vector)
+    }
+
+    fn evolve_site(&self, i: usize, x: &GradedTensor<S>, sign: f64) -> Result<GradedTensor<S>> {
+        let (around, w) = (self.environments.of(i, i), &self.operator.tensors()[i]);
+        self.evolve(|x| apply_one(around, w, x), x, sign)
+    }
+
+    fn two_sites(&mut self, i: usize, to_right: bool) -> Result<f64> {
+        let (x, w) = (self.state.tensors(), self.operator.tensors());
+        let around = self.environments.of(i, i + 1);
+        let pair = x[i].contract(&x[i + 1], &[2], &[0])?.repartition(2)?;
+        let pair = self.evolve(|x| apply_two(around, [&w[i], &w[i + 1]], x), &pair, 1.0)?;
+        let Truncated { kept: Svd { u, s, vh }, error } =
+            pair.svd_truncated(2, FluxOn::Right, self.options.truncation())?;
+        let s = if self.options.imaginary {
+            self.log_norm += number(&s.norm()?)?.ln();
+            s.normalised()?
+        } else {
+            s
+        };
+        let last = if to_right { i + 2 == self.state.len() } else { i == 0 };
+        let (passed, center) = if to_right { (i, i + 1) } else { (i + 1, i) };
+        let new = match to_right {
+            true => [u, vh.scale_rows(&s)?.repartition(2)?],
+            false => [u.scale_columns(&s)?, vh.repartition(2)?],
+        };
+        self.state.replace(i, new, center);
+        if last && to_right {
+            // The sweep back begins with the same pair.
+            self.state.orthogonalise(i)?;
+            return Ok(error * error);
+        }
+        self.pass(passed, to_right)?;
+        if !last {
+            let back = self.evolve_site(center, &self.state.tensors()[center], -1.0)?;
+            self.state.replace(center, [back], center);
+        }
+        Ok(error * error)
+    }
+
+    fn one_site(&mut self, i: usize, to_right: bool) -> Result<()> {
+        let x = self.evolve_site(i, &self.state.tensors()[i], 1.0)?;
+        let last = if to_right { i + 1 == self.state.len() } else { i == 0 };
+        if last {
+            self.state.replace(i, [x], i);
+            return Ok(());
+        }
+        let (site, rest) = match to_right {
+            true => {
+                let Qr { q, r } = x.qr(2, FluxOn::Right)?;
+                (q, r)
+            }
+            false => {
+                let [l, q] = lq(&x, 1)?;
+                (q.repartition(2)?, l)
+            }
+        };
+        let next = if to_right { i + 1 } else { i - 1 };
+        self.state.replace(i, [site], next);
+        self.pass(i, to_right)?;
+        let between = match to_right {
+            true => self.environments.bond(i + 1),
+            false => self.environments.bond(i),
+        };
+        let rest = self.evolve(|x| apply_bond(between, x), &rest, -1.0)?;
+        let other = &self.state.tensors()[next];
+        let joined = match to_right {
+            true => rest.contract(other, &[1], &[0])?,
+            false => other.contract(&rest, &[2], &[0])?,
+        };
+        self.state.replace(next, [joined.repartition(2)?], next);
+        Ok(())
+    }
+
+    fn pass(&mut self, i: usize, to_right: bool) -> Result<()> {
+        let (x, w) = (&self.state.tensors()[i], &self.operator.tensors()[i]);
+        match to_right {
+            true => self.environments.to_right(i, x, w),
+            false => self.environments.to_left(i, x, w),
+        }
+    }
+
+    /// `⟨H⟩` at the centre.
+    fn energy(&self) -> Result<f64> {
+        let center = self.state.center().unwrap_or(0);
+        let x = &self.state.tensors()[center];
+        let w = &self.operator.tensors()[center];
+        let y = apply_one(self.environments.of(center, center), w, x)?;
+        Ok(complex(&x.inner(&y)?)?.re / complex(&x.inner(x)?)?.re)
+    }
+}

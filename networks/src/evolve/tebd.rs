@@ -1,0 +1,188 @@
+//! Products of gates of neighbours (TEBD).
+//!
+//! References: G. Vidal, *Efficient simulation of one-dimensional quantum many-body systems* (2004); M. Suzuki, *Fractal
+//! decomposition of exponential operators* (1990), for order 4.
+
+use std::time::Instant;
+
+use t4a_structured::{FluxOn, GradedTensor, Sector, Svd, Truncated};
+
+use super::EvolveOptions;
+use super::gates::{bond_terms, exponentials};
+use crate::error::Result;
+use crate::mps::Mps;
+use crate::report::{Flow, Report};
+use crate::scalar::complex;
+use crate::sites::Site;
+use crate::sums::Sum;
+
+const OP: &str = "tebd";
+
+/// The evolution of a state under a sum of terms of one site and of neighbours.
+///
+/// ```
+/// use t4a_networks::sites::{Sites, spin_half};
+/// use t4a_networks::{EvolveOptions, Mps, Sum, Tebd};
+/// let sites = Sites::uniform(spin_half(), 4);
+/// let mut h = Sum::new(&sites);
+/// for i in 0..3 {
+///     h.add_with_adjoint(0.5, [("S+", i), ("S-", i + 1)]);
+///     h.add(1.0, [("Sz", i), ("Sz", i + 1)]);
+/// }
+/// let neel = Mps::product(&sites, ["Up", "Dn", "Up", "Dn"])?;
+/// let mut evolution = Tebd::new(&h, neel, 0.1, EvolveOptions::new())?;
+/// let report = evolution.run(10, |_| Ok(std::ops::ControlFlow::Continue(())))?;
+/// assert!((report.energy + 0.75).abs() < 1e-4);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tebd<S> {
+    terms: Vec<GradedTensor<S>>,
+    /// Layers of one step: parity of the bonds, number of the gates.
+    layers: Vec<(usize, usize)>,
+    /// Gates of all bonds by duration.
+    gates: Vec<Vec<GradedTensor<S>>>,
+    state: Mps<S>,
+    options: EvolveOptions,
+    steps: usize,
+}
+
+/// Durations of the layers of one step, even bonds first and then in turn.
+fn durations(order: usize) -> Vec<f64> {
+    match order {
+        2 => vec![0.5, 1.0, 0.5],
+        _ => {
+            let p = 1.0 / (4.0 - 4f64.cbrt());
+            let parts = [p, p, 1.0 - 4.0 * p, p, p];
+            let mut layers = vec![parts[0] / 2.0];
+            for (k, &part) in parts.iter().enumerate() {
+                layers.push(part);
+                layers.push((part + parts.get(k + 1).unwrap_or(&0.0)) / 2.0);
+            }
+            layers
+        }
+    }
+}
+
+impl<S: Sector> Tebd<S> {
+    /// Steps of `step` from a state. Real time makes the state complex.
+    ///
+    /// # Errors
+    /// `Argument` for a step of 0 or NaN, options out of range and terms beyond neighbours; those of
+    /// [`Sum::mpo`]; `Length`, `Chain` for other sites; `Norm`.
+    pub fn new(sum: &Sum<S>, start: Mps<S>, step: f64, options: EvolveOptions) -> Result<Self> {
+        options.check(OP, step)?;
+        start.check_legs(OP, sum.sites().iter().map(Site::leg))?;
+        let terms = bond_terms(sum)?;
+        let mut found: Vec<f64> = Vec::new();
+        let mut layers = Vec::new();
+        for (k, duration) in durations(options.order).into_iter().enumerate() {
+            let number = found.iter().position(|&other| (other - duration).abs() < 1e-14);
+            let number = number.unwrap_or_else(|| {
+                found.push(duration);
+                found.len() - 1
+            });
+            layers.push((k % 2, number));
+        }
+        let exponent = |&part: &f64| exponentials(&terms, options.exponent(part * step));
+        let gates = found.iter().map(exponent).collect::<Result<_>>()?;
+        let mut state = start;
+        state.orthogonalise(0)?;
+        state.normalise()?;
+        Ok(Self { terms, layers, gates, state, options, steps: 0 })
+    }
+
+    /// The state, of norm 1.
+    pub fn state(&self) -> &Mps<S> {
+        &self.state
+    }
+
+    /// The state, of norm 1.
+    pub fn into_state(self) -> Mps<S> {
+        self.state
+    }
+
+    /// A number of steps, after each of which the callback decides whether to go on.
+    ///
+    /// # Errors
+    /// That of the callback; those of the factorisations. The state is that of the last gate.
+    pub fn run(
+        &mut self,
+        steps: usize,
+        mut callback: impl FnMut(&Report) -> Flow,
+    ) -> Result<Report> {
+        let mut report = Report::before(OP, steps)?;
+        for _ in 0..steps {
+            report = self.step()?;
+            if callback(&report)?.is_break() {
+                break;
+            }
+        }
+        Ok(report)
+    }
+
+    /// One step.
+    ///
+    /// # Errors
+    /// Those of the factorisations.
+    pub fn step(&mut self) -> Result<Report> {
+        let (begin, mut truncation) = (Instant::now(), 0.0f64);
+        for k in 0..self.layers.len() {
+            truncation = truncation.max(self.layer(k)?);
+        }
+        self.steps += 1;
+        Ok(Report {
+            step: self.steps,
+            energy: self.energy()?,
+            truncation,
+            bond_dim: self.state.max_bond_dim(),
+            seconds: begin.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The gates of a layer from the end of the chain on where the centre is.
+    fn layer(&mut self, k: usize) -> Result<f64> {
+        let (parity, gates) = self.layers[k];
+        let mut bonds: Vec<usize> = (parity..self.terms.len()).step_by(2).collect();
+        let to_right = self.state.center().unwrap_or(0) * 2 < self.state.len();
+        if !to_right {
+            bonds.reverse();
+        }
+        let mut dropped = 0.0f64;
+        for bond in bonds {
+            let gate = self.gates[gates][bond].clone();
+            dropped = dropped.max(self.gate(bond, &gate, to_right)?);
+        }
+        Ok(dropped)
+    }
+
+    fn gate(&mut self, i: usize, gate: &GradedTensor<S>, to_right: bool) -> Result<f64> {
+        self.state.orthogonalise(if to_right { i } else { i + 1 })?;
+        let x = self.state.tensors();
+        let pair = x[i].contract(&x[i + 1], &[2], &[0])?;
+        let moved = gate.contract(&pair, &[2, 3], &[1, 2])?.permute(&[2, 0, 1, 3], 2)?;
+        let Truncated { kept: Svd { u, s, vh }, error } =
+            moved.svd_truncated(2, FluxOn::Right, self.options.truncation())?;
+        let s = s.normalised()?;
+        let new = match to_right {
+            true => [u, vh.scale_rows(&s)?.repartition(2)?],
+            false => [u.scale_columns(&s)?, vh.repartition(2)?],
+        };
+        self.state.replace(i, new, if to_right { i + 1 } else { i });
+        Ok(error * error)
+    }
+
+    /// `⟨H⟩` as the sum over bonds.
+    fn energy(&mut self) -> Result<f64> {
+        let (mut state, mut sum) = (self.state.clone(), 0.0);
+        state.orthogonalise(0)?;
+        for (i, term) in self.terms.iter().enumerate() {
+            state.orthogonalise(i)?;
+            let x = state.tensors();
+            let pair = x[i].contract(&x[i + 1], &[2], &[0])?.permute(&[1, 2, 0, 3], 2)?;
+            let moved = term.contract(&pair, &[2, 3], &[0, 1])?.repartition(2)?;
+            sum += complex(&pair.inner(&moved)?)?.re;
+        }
+        Ok(sum)
+    }
+}
