@@ -1,4 +1,4 @@
-//! What lies on either side of some sites of `⟨ψ|O|ψ⟩`.
+//! Environments of sites: `⟨ψ|O|ψ⟩` contracted over all other sites.
 //!
 //! ```text
 //!  ┌── ket ──      left   [ket In, operator In, bra Out]
@@ -80,7 +80,7 @@ pub(crate) fn apply_two<S: Sector>(
     Ok(y.repartition(x.spec().rows())?)
 }
 
-/// Environments of all bonds that are known, of `⟨bra|O|ket⟩`.
+/// Environments of all bonds that have been contracted.
 #[derive(Clone, Debug)]
 pub(crate) struct Environments<S> {
     sites: usize,

@@ -1,4 +1,4 @@
-//! What algorithms report after each sweep or step.
+//! Reports of algorithms after each sweep or step.
 
 use std::ops::ControlFlow;
 

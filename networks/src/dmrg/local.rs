@@ -23,7 +23,8 @@ fn lowest<S: Sector>(
 }
 
 impl<S: Sector> Dmrg<'_, S> {
-    /// Optimises sites i and i + 1; the centre goes to i + 1, or to i. Energy and what was dropped.
+    /// Optimises sites i and i + 1 and moves the centre to i + 1, or to i. Returns the energy and the sum of squares of
+    /// the singular values that were dropped.
     pub(super) fn two_sites(&mut self, i: usize, to_right: bool) -> Result<(f64, f64)> {
         let (x, w) = (self.state.tensors(), self.operator.tensors());
         let around = self.environments.of(i, i + 1);
@@ -88,7 +89,7 @@ impl<S: Sector> Dmrg<'_, S> {
         Ok((energy, error * error))
     }
 
-    /// What the operator makes of the site on the side of the bond in front of it, as more states of the bond.
+    /// More states of the bond in front of the site: the operator applied to the site and to the side behind it.
     fn enrichment(&self, i: usize, x: &GradedTensor<S>, to_right: bool) -> Result<GradedTensor<S>> {
         let [left, right] = self.environments.of(i, i);
         let w = &self.operator.tensors()[i];

@@ -36,7 +36,7 @@ const OP: &str = "dmrg";
 /// A search for the lowest state of an operator.
 ///
 /// The state of the search is complete after every update of sites: a search that is stopped, by a callback or an
-/// error, goes on with [`Dmrg::sweep`] or [`Dmrg::run`], or later from a stored state.
+/// error, continues with [`Dmrg::sweep`] or [`Dmrg::run`], or later from a stored state.
 ///
 /// ```
 /// use t4a_networks::sites::{Sites, spin_half};

@@ -58,7 +58,7 @@ impl EvolveOptions {
         Self::default()
     }
 
-    /// Whether time is imaginary: ground states, finite temperature.
+    /// Imaginary time, for ground states and finite temperature.
     pub fn imaginary(self, imaginary: bool) -> Self {
         Self { imaginary, ..self }
     }

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use t4a_algebra::c64;
 use t4a_diff::Array;
-use t4a_linalg::krylov::{KrylovOptions, lanczos};
+use t4a_linalg::krylov::{KrylovOptions, arnoldi, lanczos};
 use t4a_structured::{Bond, Direction, FluxOn, GradedTensor, Leg, Sector, Spec, Svd, Truncated};
 
 pub use operator::InfiniteMpo;
@@ -29,6 +29,7 @@ pub use operator::InfiniteMpo;
 use crate::environment::{apply_two, grow_left, grow_right};
 use crate::error::{NetworksError, Result};
 use crate::fill::Filler;
+use crate::mps::transfer;
 use crate::report::{Flow, Report};
 use crate::scalar::{complex, number};
 use crate::sites::Sites;
@@ -257,7 +258,7 @@ impl<S: Sector> Idmrg<S> {
         Ok(report)
     }
 
-    /// Sites of the cell that are inserted in a step: what stands in the middle of a chain of cells alternates.
+    /// Sites of the cell that are inserted in a step, in turn (0, 1) and (1, 0).
     fn order(&self, step: usize) -> [usize; 2] {
         [step % 2, 1 - step % 2]
     }
@@ -266,7 +267,6 @@ impl<S: Sector> Idmrg<S> {
     fn guess(&self) -> Result<GradedTensor<S>> {
         let Some(Svd { u, s, vh }) = &self.middle else { return Ok(self.start.clone()) };
         let Some(between) = &self.between else {
-            // [left, site, site, right] of the first states, between the states of the middle.
             return self.product_between(u, vh);
         };
         let first = vh.scale_rows(s)?;
@@ -336,5 +336,34 @@ impl<S: Sector> Idmrg<S> {
             }
         }
         Ok(values)
+    }
+
+    /// The length ξ in sites of the slowest decay `exp(−r / ξ)` of correlations of operators that add this charge, from
+    /// the transfer matrix of a cell.
+    ///
+    /// # Errors
+    /// `Norm` before the second step and where the bonds between cells still change; those of the iteration.
+    pub fn correlation_length(&self, charge: S) -> Result<f64> {
+        let unsettled = NetworksError::Norm { op: OP, norm: 0.0 };
+        let (Svd { u, s, vh }, Some(between)) = (self.middle()?, &self.between) else {
+            return Err(unsettled);
+        };
+        let second = vh.scale_rows(s)?.scale_columns(&between.inverse(1e-10)?)?;
+        let leg = u.spec().legs()[0].dual();
+        if !second.spec().legs()[2].contracts_with(&u.spec().legs()[0]) {
+            return Err(unsettled);
+        }
+        let spec = Spec::new(vec![leg.clone(), leg.dual()], charge, 1)?;
+        let generator = t4a_tensor::random::Generator::new(3);
+        let start = GradedTensor::random(spec, u.re().dtype(), u.im().is_some(), &generator)?;
+        let map = |x: &GradedTensor<S>| -> Result<GradedTensor<S>> {
+            Ok(transfer(&transfer(x, u, u)?, &second, &second)?.repartition(1)?)
+        };
+        // The state itself has the eigenvalue 1 of charge 0.
+        let which = usize::from(charge == S::TRIVIAL);
+        let options = KrylovOptions::new().count(which + 1).tolerance(1e-8);
+        let found = arnoldi(map, &start, &options)?;
+        let modulus = found.values.get(which).map_or(0.0, |value| value.norm());
+        Ok(-2.0 / modulus.ln())
     }
 }

@@ -157,7 +157,7 @@ fn follow(mut rest: Rest, mut at: usize, states: &mut [States], all: &mut Vec<Tr
     }
 }
 
-/// The charge of what stands before a rest: the inverse of its own.
+/// The charge of the operators before a rest: the inverse of the charge of the rest.
 fn charge<S: Sector>(strings: &Strings<S>, at: usize, rest: &Rest) -> Result<S> {
     let kinds = &strings.kinds;
     let mut sum = S::TRIVIAL;

@@ -48,7 +48,7 @@ impl<S: Sector, A: Array> Mpo<S, A> {
         Ok(Self { tensors: stacked(&self.tensors, &other.tensors)? })
     }
 
-    fn check_sites(&self, op: &'static str, other: &Self) -> Result<()> {
+    pub(super) fn check_sites(&self, op: &'static str, other: &Self) -> Result<()> {
         if self.len() != other.len() {
             let (what, required, given) = ("sites", self.len(), other.len());
             return Err(NetworksError::Length { op, what, required, given });

@@ -12,6 +12,7 @@
 
 mod algebra;
 mod dense;
+mod product;
 
 use t4a_diff::{Array, Eager};
 use t4a_structured::{Direction, GradedTensor, Leg, Sector};

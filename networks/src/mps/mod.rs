@@ -9,7 +9,7 @@
 //! The first bond has the neutral charge, the last one that of the state, each in one state.
 //!
 //! ```text
-//! mod         tensors and what they state
+//! mod         tensors, bonds, charge
 //! initial     product and random states
 //! data        serde
 //! dense       vectors of all amplitudes
@@ -44,6 +44,7 @@ use crate::mpo::check_chain;
 pub(crate) use algebra::stacked;
 pub use apply::Method;
 pub(crate) use canonical::lq;
+pub(crate) use overlap::transfer;
 
 /// A matrix product state over any arrays. Algorithms work on those of the engine; overlaps and expectation values are
 /// differentiable over arrays that are.
@@ -110,7 +111,7 @@ impl<S: Sector, A: Array> Mps<S, A> {
         self.center
     }
 
-    /// Whether a tensor is complex.
+    /// True if a tensor is complex.
     pub fn is_complex(&self) -> bool {
         self.tensors.iter().any(|x| x.im().is_some())
     }

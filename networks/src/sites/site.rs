@@ -168,7 +168,7 @@ impl<S: Sector> Site<S> {
         Site::of_states(self.kind.clone(), states, self.operators.clone())
     }
 
-    /// What the site is.
+    /// The name of the kind of site.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -217,7 +217,7 @@ impl<S: Sector> Site<S> {
         }
     }
 
-    /// Whether an operator exchanges states of even and odd numbers of fermions; `None` for an unknown one.
+    /// True for an operator that connects states of even and odd numbers of fermions; `None` for an unknown one.
     pub fn is_odd(&self, operator: &str) -> Option<bool> {
         self.parity(self.matrix(operator)?)
     }
@@ -228,7 +228,7 @@ impl<S: Sector> Site<S> {
         all.all(|odd| odd == first).then_some(first)
     }
 
-    /// Whether a state has an odd number of fermions.
+    /// True if a state has an odd number of fermions.
     pub(crate) fn has_fermions(&self) -> bool {
         self.states.iter().any(|state| state.odd)
     }
@@ -313,7 +313,7 @@ impl<S: Sector> Sites<S> {
         self.sites.len()
     }
 
-    /// Whether there is no site.
+    /// True if there is no site.
     pub fn is_empty(&self) -> bool {
         self.sites.is_empty()
     }

@@ -55,7 +55,7 @@ fn rows(count: usize, entries: impl Iterator<Item = (u32, u32, c64)>) -> Vec<Row
         if k == row.len() {
             row.push((j, x));
         } else {
-            // What rounding leaves of numbers that cancel is zero.
+            // Sums of numbers that cancel up to rounding are zero.
             let sum = row[k].1 + x;
             let cancelled = sum.norm() <= 1e-15 * (row[k].1.norm() + x.norm());
             row[k].1 = if cancelled { c64::ZERO } else { sum };

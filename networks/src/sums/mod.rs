@@ -65,7 +65,7 @@ pub struct Sum<S> {
 pub(crate) struct Term {
     pub(crate) coefficient: c64,
     pub(crate) factors: Vec<(String, usize)>,
-    /// Whether the adjoint of the product is meant.
+    /// True for the adjoint of the product.
     pub(crate) adjoint: bool,
 }
 
@@ -147,7 +147,7 @@ impl<S: Sector> Sum<S> {
         self.terms.len()
     }
 
-    /// Whether there is no term.
+    /// True if there is no term.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }

@@ -7,6 +7,8 @@ use crate::sites::LocalMatrix;
 
 /// Entries that differ by less are equal. Operators are scaled to a largest entry of 1.
 const EQUAL: f64 = 1e-13;
+/// Components of this size outside of the span of the others make an operator independent of them.
+const INDEPENDENT: f64 = 1e-10;
 
 /// The operators that occur at one kind of site. Number 0 is the identity.
 #[derive(Clone, Debug)]
@@ -16,7 +18,7 @@ pub(crate) struct Symbols<S> {
     /// Linearly independent ones, by number.
     pub(crate) basis: Vec<u32>,
     /// Each operator as a combination of the basis.
-    pub(crate) combinations: Vec<Vec<(u32, c64)>>,
+    pub(crate) combinations: Vec<Combination>,
 }
 
 impl<S: Sector> Symbols<S> {
@@ -50,36 +52,22 @@ impl<S: Sector> Symbols<S> {
     fn express(&mut self) {
         let last = (self.matrices.len() - 1) as u32;
         let (charge, x) = &self.matrices[last as usize];
-        // Gram–Schmidt over the basis of the same charge, with the combinations of each direction.
-        let mut directions: Vec<(Vec<c64>, Vec<(u32, c64)>)> = Vec::new();
-        let project = |x: &[c64],
-                       own: &mut Vec<(u32, c64)>,
-                       directions: &[(Vec<c64>, Vec<(u32, c64)>)]| {
-            let mut rest = x.to_vec();
-            for _ in 0..2 {
-                for (direction, combination) in directions {
-                    let overlap: c64 = direction.iter().zip(&rest).map(|(a, b)| a.conj() * b).sum();
-                    rest.iter_mut().zip(direction).for_each(|(r, d)| *r -= overlap * d);
-                    own.extend(combination.iter().map(|&(k, c)| (k, c * overlap)));
-                }
-            }
-            rest
-        };
+        let mut directions: Vec<Direction> = Vec::new();
         for (place, &number) in self.basis.iter().enumerate() {
             let (other, y) = &self.matrices[number as usize];
             if other != charge {
                 continue;
             }
-            let mut own = Vec::new();
-            let rest = project(&y.entries, &mut own, &directions);
+            let (rest, own) = project(&y.entries, &directions);
             let norm = rest.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt();
             let combination = own.iter().map(|&(k, c)| (k, -c / norm));
-            let combination = combination.chain([(place as u32, c64::from(1.0 / norm))]).collect();
-            directions.push((rest.iter().map(|x| x / norm).collect(), combination));
+            directions.push(Direction {
+                entries: rest.iter().map(|x| x / norm).collect(),
+                combination: combination.chain([(place as u32, (1.0 / norm).into())]).collect(),
+            });
         }
-        let mut own = Vec::new();
-        let rest = project(&x.entries, &mut own, &directions);
-        if rest.iter().any(|x| x.norm() > 1e-10) {
+        let (rest, own) = project(&x.entries, &directions);
+        if rest.iter().any(|x| x.norm() > INDEPENDENT) {
             self.basis.push(last);
             self.combinations.push(vec![((self.basis.len() - 1) as u32, c64::ONE)]);
             return;
@@ -94,4 +82,26 @@ impl<S: Sector> Symbols<S> {
     pub(crate) fn basis(&self, place: u32) -> &(S, LocalMatrix) {
         &self.matrices[self.basis[place as usize] as usize]
     }
+}
+
+/// A direction of the span of the basis, of norm 1, as a combination of the basis.
+struct Direction {
+    entries: Vec<c64>,
+    combination: Combination,
+}
+
+/// Places in the basis and coefficients.
+type Combination = Vec<(u32, c64)>;
+
+/// The component orthogonal to all directions, and the rest as a combination of the basis (Gram–Schmidt, twice).
+fn project(x: &[c64], directions: &[Direction]) -> (Vec<c64>, Combination) {
+    let (mut rest, mut own) = (x.to_vec(), Vec::new());
+    for _ in 0..2 {
+        for Direction { entries, combination } in directions {
+            let overlap: c64 = entries.iter().zip(&rest).map(|(a, b)| a.conj() * b).sum();
+            rest.iter_mut().zip(entries).for_each(|(r, d)| *r -= overlap * d);
+            own.extend(combination.iter().map(|&(k, c)| (k, c * overlap)));
+        }
+    }
+    (rest, own)
 }

@@ -35,6 +35,37 @@ fn energies_of_infinite_chains() {
     let (found, search) = energy(&h, ["Up", "Up"], 16);
     assert!((found - exact).abs() < 1e-7, "{found}, exact {exact}");
     assert!(search.entropy().unwrap() < 0.5);
+    // Order decays over 1 / ln g sites, the field, of two excitations, over half of that.
+    let lengths = [1, 0].map(|charge| search.correlation_length(Z2::new(charge)).unwrap());
+    assert!((lengths[0] - 1.0 / 2f64.ln()).abs() < 0.05, "{lengths:?}");
+    assert!((lengths[1] - 0.5 / 2f64.ln()).abs() < 0.1, "{lengths:?}");
+}
+
+#[test]
+fn dimers_of_majumdar_and_ghosh() {
+    // Neighbours, and next neighbours at half the strength: −3/8 per site, a product of singlets.
+    let mut h = Sum::new(&Sites::uniform(sites::spin_half(), 2));
+    for i in 0..2 {
+        for (j, strength) in [(i + 1, 1.0), (i + 2, 0.5)] {
+            h.add_with_adjoint(0.5 * strength, [("S+", i), ("S-", j)]);
+            h.add(strength, [("Sz", i), ("Sz", j)]);
+        }
+    }
+    let mpo = h.infinite_mpo().unwrap();
+    assert_eq!(mpo.tensors()[0].spec().legs()[0].dim(), 8);
+    let (found, _) = energy(&h, ["Up", "Dn"], 12);
+    assert!((found + 0.375).abs() < 1e-8, "{found}");
+}
+
+#[test]
+#[ignore = "a minute without optimisation"]
+fn infinite_spin_one_chain() {
+    let mut h = Sum::new(&Sites::uniform(sites::spin(2).unwrap(), 2));
+    for i in 0..2 {
+        h.add_with_adjoint(0.5, [("S+", i), ("S-", i + 1)]).add(1.0, [("Sz", i), ("Sz", i + 1)]);
+    }
+    let (found, _) = energy(&h, ["1", "-1"], 60);
+    assert!((found + 1.401484039).abs() < 1e-5, "{found}");
 }
 
 #[test]

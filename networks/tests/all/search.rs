@@ -75,6 +75,20 @@ fn larger_chains() {
 }
 
 #[test]
+#[ignore = "some minutes without optimisation"]
+fn entropy_of_the_critical_chain_grows_with_half_a_central_charge() {
+    // c/6 ln((2n/π) sin(πl/n)) + constant for open ends, with c = ½.
+    let entropy = |n: usize| {
+        let h = ising(n);
+        let start = Mps::random(h.sites(), Z2::new(0), 4, false, &Generator::new(1)).unwrap();
+        let (_, state) = ground(&h, start, DmrgOptions::new().max_dims([8, 16, 32]));
+        state.entropies().unwrap()[n / 2 - 1]
+    };
+    let slope = (entropy(80) - entropy(40)) / 2f64.ln();
+    assert!((slope - 1.0 / 12.0).abs() < 2e-3, "{slope}");
+}
+
+#[test]
 fn one_site_with_enrichment_leaves_a_product_state() {
     let h = xxz(10, 1, 1.0);
     let options = DmrgOptions::new().max_dim(32).update(Update::OneSite).expansion(1e-2);
@@ -143,7 +157,7 @@ fn a_search_stops_and_goes_on() {
     assert_eq!(search.last().unwrap().step, 2);
     let energy = search.state().expectation(&mpo).unwrap().re;
     assert!((energy - search.last().unwrap().energy).abs() < 1e-8);
-    // A stored state goes on where it was.
+    // A search continues from a stored state.
     let stored = serde_json::to_string(search.state()).unwrap();
     let read: Mps<U1> = serde_json::from_str(&stored).unwrap();
     assert!((read.inner(search.state()).unwrap().re - 1.0).abs() < 1e-12);

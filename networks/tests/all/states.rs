@@ -146,6 +146,39 @@ fn operators_add_and_have_adjoints() {
 }
 
 #[test]
+fn products_and_truncations_of_operators() {
+    let h = t_v(2, 2, 1.5);
+    let mpo = h.mpo().unwrap();
+    let mut hop = Sum::new(h.sites());
+    hop.add(c64::new(0.5, 1.0), [("Cdag", 0), ("C", 2)]).add(2.0, [("N", 3)]);
+    let hop = hop.mpo().unwrap();
+    let dense = |m: &t4a_networks::Mpo<U1>| Dense { n: 16, entries: m.to_matrix().unwrap() };
+    let product = mpo.mul(&hop).unwrap();
+    let exact = dense(&mpo).mul(&dense(&hop));
+    assert!(exact.distance(&product.to_matrix().unwrap()) < 1e-13);
+    let mut square = mpo.mul(&mpo).unwrap();
+    let before = square.bond_dims();
+    square.truncate(Truncation::new().relative_cutoff(1e-12)).unwrap();
+    let exact = dense(&mpo).mul(&dense(&mpo));
+    assert!(exact.distance(&square.to_matrix().unwrap()) < 1e-12);
+    assert!(square.bond_dims().iter().zip(&before).all(|(a, b)| a < b), "{before:?}");
+    // The dropped squares are the square of the Frobenius norm of the difference.
+    let mut cut = square.clone();
+    let dropped = cut.truncate(Truncation::new().max_dim(3)).unwrap();
+    let mut difference = exact.clone();
+    difference.add(c64::new(-1.0, 0.0), &dense(&cut));
+    let norm: f64 = difference.entries.iter().map(|x| x.norm_sqr()).sum();
+    assert!((norm - dropped).abs() < 1e-10 * norm && norm > 0.1, "{norm} {dropped}");
+    // The variance.
+    let state = random(&h, U1(2), 4, true, 3).scale(2.0);
+    let x = state.to_vector().unwrap();
+    let y = apply(&dense(&mpo), &x);
+    let (n, mean) = (inner(&x, &x).re, inner(&x, &y).re);
+    let variance = inner(&y, &y).re / n - mean * mean / (n * n);
+    assert!((state.variance(&mpo).unwrap() - variance).abs() < 1e-12);
+}
+
+#[test]
 fn expectation_values_and_correlations() {
     let h = t_v(3, 2, 1.0);
     let sites = h.sites();

@@ -48,8 +48,7 @@ fn check<S: Sector>(sites: &Sites<S>, terms: &Terms, mpo: &Mpo<S>) {
     }
 }
 
-/// Random products of operators; those that do not conserve the charge are left out, and partners that do are
-/// made by adjoints: each product stands with its adjoint behind it.
+/// Random products of operators that conserve the charge.
 fn random_terms<'a, S: Sector>(
     sites: &Sites<S>,
     names: &[&'a str],
