@@ -35,10 +35,30 @@ fn energies_of_infinite_chains() {
     let (found, search) = energy(&h, ["Up", "Up"], 16);
     assert!((found - exact).abs() < 1e-7, "{found}, exact {exact}");
     assert!(search.entropy().unwrap() < 0.5);
-    // Order decays over 1 / ln g sites, the field, of two excitations, over half of that.
+    // Order decays over 1 / ln g sites, the field, of two excitations, over half of that; few states of a bond
+    // stand for a continuum and decay faster.
     let lengths = [1, 0].map(|charge| search.correlation_length(Z2::new(charge)).unwrap());
-    assert!((lengths[0] - 1.0 / 2f64.ln()).abs() < 0.05, "{lengths:?}");
-    assert!((lengths[1] - 0.5 / 2f64.ln()).abs() < 0.1, "{lengths:?}");
+    assert!((lengths[0] * 2f64.ln() - 1.0).abs() < 0.15, "{lengths:?}");
+    assert!((lengths[1] * 2f64.ln() - 0.5).abs() < 0.15, "{lengths:?}");
+}
+
+#[test]
+fn chain_of_affleck_kennedy_lieb_and_tasaki() {
+    // S·S + (S·S)² / 3: −2/3 per bond, two states per bond, correlations (−1/3)ʳ.
+    let mut h = Sum::new(&Sites::uniform(sites::spin(2).unwrap(), 2));
+    let names = ["Sx", "Sy", "Sz"];
+    for i in 0..2 {
+        for a in names {
+            h.add(1.0, [(a, i), (a, i + 1)]);
+            for b in names {
+                h.add(1.0 / 3.0, [(a, i), (a, i + 1), (b, i), (b, i + 1)]);
+            }
+        }
+    }
+    let (found, search) = energy(&h, ["1", "-1"], 8);
+    assert!((found + 2.0 / 3.0).abs() < 1e-7, "{found}");
+    let length = search.correlation_length(U1(2)).unwrap();
+    assert!((length * 3f64.ln() - 1.0).abs() < 1e-2, "{length}");
 }
 
 #[test]
