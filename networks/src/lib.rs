@@ -30,27 +30,28 @@
 //! | ground states and excited states | [`Dmrg`]; [`Idmrg`] of infinite chains |
 //! | evolution in real and imaginary time | [`Tdvp`], [`Tebd`] |
 //! | finite temperature | [`thermal`] |
+//! | functions as tensor trains, cross interpolation, quantics | [`train`], [`cross`], [`quantics`] |
 //!
 //! Overlaps, energies and sums of states are differentiable over arrays that are: [`Mps::inner_array`],
 //! [`Mps::matrix_element_array`], [`Mpo::inner_array`]. Searches and evolutions compute on the engine.
 #![forbid(unsafe_code)]
 
+pub mod cross;
 mod dmrg;
 mod environment;
-pub mod cross;
-pub mod quantics;
-pub mod train;
 mod error;
 mod evolve;
 mod fill;
 mod infinite;
 mod mpo;
 mod mps;
+pub mod quantics;
 mod report;
 mod scalar;
 pub mod sites;
 mod sums;
 pub mod thermal;
+pub mod train;
 
 use t4a_linalg::svd::Truncation;
 
