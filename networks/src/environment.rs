@@ -100,10 +100,10 @@ impl<S: Sector> Environments<S> {
             right: vec![right_edge(&x[n - 1], &w[n - 1])?],
         };
         for i in 0..center {
-            all.to_right(i, &x[i], &w[i])?;
+            all.pass_right(i, &x[i], &w[i])?;
         }
         for i in (center + 1..n).rev() {
-            all.to_left(i, &x[i], &w[i])?;
+            all.pass_left(i, &x[i], &w[i])?;
         }
         Ok(all)
     }
@@ -119,7 +119,7 @@ impl<S: Sector> Environments<S> {
     }
 
     /// Site i, a left isometry, becomes part of the left.
-    pub(crate) fn to_right(
+    pub(crate) fn pass_right(
         &mut self,
         i: usize,
         x: &GradedTensor<S>,
@@ -132,7 +132,7 @@ impl<S: Sector> Environments<S> {
     }
 
     /// Site i, a right isometry, becomes part of the right.
-    pub(crate) fn to_left(
+    pub(crate) fn pass_left(
         &mut self,
         i: usize,
         x: &GradedTensor<S>,

@@ -240,8 +240,8 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     fn pass(&mut self, i: usize, to_right: bool) -> Result<()> {
         let (x, w) = (&self.state.tensors()[i], &self.operator.tensors()[i]);
         match to_right {
-            true => self.environments.to_right(i, x, w),
-            false => self.environments.to_left(i, x, w),
+            true => self.environments.pass_right(i, x, w),
+            false => self.environments.pass_left(i, x, w),
         }
     }
 

@@ -120,7 +120,7 @@ impl IdmrgOptions {
 ///     h.add_with_adjoint(0.5, [("S+", i), ("S-", i + 1)]);
 ///     h.add(1.0, [("Sz", i), ("Sz", i + 1)]);
 /// }
-/// let mut search = Idmrg::new(&h.infinite_mpo()?, ["Up", "Dn"], IdmrgOptions::new().max_dim(16))?;
+/// let mut search = Idmrg::new(&h.infinite_mpo()?, ["Up", "Dn"], IdmrgOptions::new().max_dim(16).tolerance(1e-6))?;
 /// let report = search.run(|_| Ok(std::ops::ControlFlow::Continue(())))?;
 /// assert!((report.energy - (0.25 - 2f64.ln())).abs() < 1e-3);
 /// # Ok::<(), t4a_networks::NetworksError>(())
@@ -163,9 +163,9 @@ impl<S: Sector> Idmrg<S> {
     /// # Errors
     /// `Argument` for options out of range; `Length` for a cell of another number of sites; `UnknownState`; `Charge`
     /// for a cell of another charge than 0.
-    pub fn new<'a>(
+    pub fn new(
         operator: &InfiniteMpo<S>,
-        states: [&'a str; 2],
+        states: [&str; 2],
         options: IdmrgOptions,
     ) -> Result<Self> {
         options.check()?;

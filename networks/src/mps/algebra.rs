@@ -16,17 +16,17 @@ pub(crate) fn stacked<S: Sector, A: Array>(
     if n == 1 {
         return Ok(vec![a[0].add(&b[0])?]);
     }
-    let pair = |(i, (a, b)): (usize, (&GradedTensor<S, A>, &GradedTensor<S, A>))| {
-        let last = a.spec().legs().len() - 1;
-        let axes = [0, last];
+    let mut sums = Vec::with_capacity(n);
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        let axes = [0, a.spec().legs().len() - 1];
         let axes = match i {
             0 => &axes[1..],
             _ if i == n - 1 => &axes[..1],
             _ => &axes[..],
         };
-        Ok(GradedTensor::direct_sum(&[a, b], axes)?)
-    };
-    a.iter().zip(b).enumerate().map(pair).collect()
+        sums.push(GradedTensor::direct_sum(&[a, b], axes)?);
+    }
+    Ok(sums)
 }
 
 impl<S: Sector, A: Array> Mps<S, A> {

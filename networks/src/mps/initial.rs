@@ -135,14 +135,15 @@ impl<S: Sector> Counts<S> {
             let (given, required) = ("another charge".into(), charge.to_string());
             return Err(NetworksError::Charge { op, what, given, required });
         }
-        let both = |(left, right): (Vec<(S, f64)>, Vec<(S, f64)>)| {
+        let mut bonds = Vec::with_capacity(left.len());
+        for (left, right) in left.iter().zip(&right) {
             let find = |&(charge, b): &(S, f64)| {
                 let at = left.binary_search_by_key(&charge, |&(charge, _)| charge).ok()?;
                 Some((charge, left[at].1, b))
             };
-            right.iter().filter_map(find).collect()
-        };
-        Ok(Self { bonds: left.into_iter().zip(right).map(both).collect() })
+            bonds.push(right.iter().filter_map(find).collect());
+        }
+        Ok(Self { bonds })
     }
 
     /// Charges of the bonds of a random basis state of the total charge.
