@@ -32,19 +32,20 @@ const OP: &str = "thermal";
 /// # Errors
 /// `Structured` for a charge without an inverse in its type.
 pub fn purified_sites<S: Sector>(sites: &Sites<S>) -> Result<Sites<S>> {
-    let mut made: Vec<(Arc<Site<S>>, Arc<Site<S>>)> = Vec::new();
+    // Sites of one kind share one ancilla.
+    let (mut kinds, mut ancillas) = (Vec::<*const Site<S>>::new(), Vec::<Arc<Site<S>>>::new());
     let mut all = Vec::with_capacity(2 * sites.len());
     for site in sites.shared() {
-        let known = made.iter().find(|(own, _)| Arc::ptr_eq(own, site)).cloned();
-        let (own, ancilla) = match known {
-            Some(pair) => pair,
+        let kind = kinds.iter().position(|&other| other == Arc::as_ptr(site));
+        let kind = match kind {
+            Some(kind) => kind,
             None => {
-                let pair = (site.clone(), Arc::new(ancilla(site)?));
-                made.push(pair.clone());
-                pair
+                kinds.push(Arc::as_ptr(site));
+                ancillas.push(Arc::new(ancilla(site)?));
+                kinds.len() - 1
             }
         };
-        all.extend([own, ancilla]);
+        all.extend([Arc::clone(site), Arc::clone(&ancillas[kind])]);
     }
     Ok(Sites::new(all))
 }

@@ -300,7 +300,8 @@ pub struct Sites<S> {
 impl<S: Sector> Sites<S> {
     /// `n` sites of one kind.
     pub fn uniform(site: Site<S>, n: usize) -> Self {
-        Self { sites: vec![Arc::new(site); n].into() }
+        let shared = Arc::new(site);
+        Self { sites: (0..n).map(|_| Arc::clone(&shared)).collect() }
     }
 
     /// Sites of several kinds.

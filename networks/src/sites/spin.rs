@@ -38,8 +38,11 @@ pub fn spin(twice: usize) -> Result<Site<U1>> {
     };
     let names: Vec<String> = charges.iter().map(name).collect();
     let states = names.iter().zip(&charges).map(|(name, &m)| (&name[..], U1(m)));
-    let kind =
-        if twice % 2 == 0 { format!("spin {}", twice / 2) } else { format!("spin {twice}/2") };
+    let kind = if twice.is_multiple_of(2) {
+        format!("spin {}", twice / 2)
+    } else {
+        format!("spin {twice}/2")
+    };
     operators(Site::new(&kind, states)?, twice)
 }
 

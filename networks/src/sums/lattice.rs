@@ -106,11 +106,12 @@ pub fn honeycomb(columns: usize, rows: usize, cylinder: bool) -> Result<Lattice>
         return Err(NetworksError::Argument { op, name, given, required: "an even number" });
     }
     let square = square(columns, rows, cylinder)?;
-    let kept = |&(a, b): &(usize, usize)| a / rows == b / rows || (a / rows + a % rows) % 2 == 0;
+    let kept =
+        |&(a, b): &(usize, usize)| a / rows == b / rows || (a / rows + a % rows).is_multiple_of(2);
     let bonds = square.bonds.iter().copied().filter(kept);
     let position = |at: usize| {
         let (x, y) = ((at / rows) as f64, (at % rows) as f64);
-        let shift = if (at / rows + at % rows) % 2 == 0 { 0.25 } else { -0.25 };
+        let shift = if (at / rows + at % rows).is_multiple_of(2) { 0.25 } else { -0.25 };
         [1.5 * x + shift, y * 0.75f64.sqrt()]
     };
     Ok(Lattice::new((0..columns * rows).map(position).collect(), bonds))
