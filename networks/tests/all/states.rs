@@ -68,7 +68,7 @@ fn sums_multiples_and_overlaps_are_those_of_vectors() {
     let expected: Vec<c64> = x.iter().zip(&y).map(|(x, y)| c * x + y * 2.0).collect();
     assert!(distance(&sum.to_vector().unwrap(), &expected) < 1e-13);
     let mut same = a.add(&a).unwrap();
-    assert_eq!(same.truncate(Truncation::new().relative_cutoff(1e-10)).unwrap() < 1e-20, true);
+    assert!(same.truncate(Truncation::new().relative_cutoff(1e-10)).unwrap() < 1e-20);
     assert_eq!(same.bond_dims(), a.bond_dims());
     assert!((same.norm().unwrap() - 2.0).abs() < 1e-12);
     let other = random(&h, U1(2), 4, false, 2);
@@ -242,7 +242,7 @@ fn samples_have_the_probabilities_of_the_state() {
     let x = state.to_vector().unwrap();
     let norm = inner(&x, &x).re;
     let count = 2000;
-    let mut counts = vec![0usize; 16];
+    let mut counts = [0usize; 16];
     for sample in state.sample(count, &Generator::new(11)).unwrap() {
         assert_eq!(sample.iter().sum::<usize>(), 2);
         counts[sample.iter().fold(0, |sum, bit| 2 * sum + bit)] += 1;
