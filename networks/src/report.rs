@@ -30,9 +30,26 @@ impl NetworksError {
     }
 }
 
+/// So many steps, after each of which the callback decides whether to go on; the report of the last one.
+pub(crate) fn run(
+    op: &'static str,
+    steps: usize,
+    mut callback: impl FnMut(&Report) -> Flow,
+    mut step: impl FnMut() -> Result<Report>,
+) -> Result<Report> {
+    let mut report = Report::before(op, steps)?;
+    for _ in 0..steps {
+        report = step()?;
+        if callback(&report)?.is_break() {
+            break;
+        }
+    }
+    Ok(report)
+}
+
 impl Report {
     /// The report before the first of a number of steps.
-    pub(crate) fn before(op: &'static str, steps: usize) -> Result<Self> {
+    fn before(op: &'static str, steps: usize) -> Result<Self> {
         if steps == 0 {
             let (name, given) = ("the number of steps", "0".into());
             return Err(NetworksError::Argument { op, name, given, required: "at least 1" });

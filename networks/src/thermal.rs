@@ -21,7 +21,7 @@ use crate::evolve::{EvolveOptions, Tdvp};
 use crate::fill::Filler;
 use crate::mpo::Mpo;
 use crate::mps::Mps;
-use crate::report::{Flow, Report};
+use crate::report::{self, Flow, Report};
 use crate::sites::{Site, Sites};
 use crate::sums::Sum;
 
@@ -157,19 +157,11 @@ impl<'a, S: Sector> Thermal<'a, S> {
     ///
     /// # Errors
     /// As [`Tdvp::run`].
-    pub fn run(
-        &mut self,
-        steps: usize,
-        mut callback: impl FnMut(&Report) -> Flow,
-    ) -> Result<Report> {
-        let mut report = Report::before(OP, steps)?;
-        for _ in 0..steps {
-            report = self.evolution.step()?;
+    pub fn run(&mut self, steps: usize, callback: impl FnMut(&Report) -> Flow) -> Result<Report> {
+        report::run(OP, steps, callback, || {
+            let report = self.evolution.step()?;
             self.steps += 1;
-            if callback(&report)?.is_break() {
-                break;
-            }
-        }
-        Ok(report)
+            Ok(report)
+        })
     }
 }

@@ -14,7 +14,7 @@ use crate::environment::{Environments, apply_bond, apply_one, apply_two};
 use crate::error::Result;
 use crate::mpo::Mpo;
 use crate::mps::{Mps, lq};
-use crate::report::{Flow, Report};
+use crate::report::{self, Flow, Report};
 use crate::scalar::{complex, number};
 
 const OP: &str = "tdvp";
@@ -91,19 +91,8 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     ///
     /// # Errors
     /// That of the callback; those of the factorisations and exponentials.
-    pub fn run(
-        &mut self,
-        steps: usize,
-        mut callback: impl FnMut(&Report) -> Flow,
-    ) -> Result<Report> {
-        let mut report = Report::before(OP, steps)?;
-        for _ in 0..steps {
-            report = self.step()?;
-            if callback(&report)?.is_break() {
-                break;
-            }
-        }
-        Ok(report)
+    pub fn run(&mut self, steps: usize, callback: impl FnMut(&Report) -> Flow) -> Result<Report> {
+        report::run(OP, steps, callback, || self.step())
     }
 
     /// One step. After an error the state is that before the step.

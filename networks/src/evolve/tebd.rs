@@ -11,7 +11,7 @@ use super::EvolveOptions;
 use super::gates::{bond_terms, exponentials};
 use crate::error::Result;
 use crate::mps::Mps;
-use crate::report::{Flow, Report};
+use crate::report::{self, Flow, Report};
 use crate::scalar::complex;
 use crate::sites::Site;
 use crate::sums::Sum;
@@ -106,19 +106,8 @@ impl<S: Sector> Tebd<S> {
     ///
     /// # Errors
     /// That of the callback; those of the factorisations. The state is that of the last gate.
-    pub fn run(
-        &mut self,
-        steps: usize,
-        mut callback: impl FnMut(&Report) -> Flow,
-    ) -> Result<Report> {
-        let mut report = Report::before(OP, steps)?;
-        for _ in 0..steps {
-            report = self.step()?;
-            if callback(&report)?.is_break() {
-                break;
-            }
-        }
-        Ok(report)
+    pub fn run(&mut self, steps: usize, callback: impl FnMut(&Report) -> Flow) -> Result<Report> {
+        report::run(OP, steps, callback, || self.step())
     }
 
     /// One step.

@@ -230,18 +230,18 @@ where
 /// ```
 ///
 /// # Errors
-/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at NaN, also of the cotangents, which have at most
-/// 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
+/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at
+/// NaN, also of the cotangents, which have at most 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`];
+/// [`ScanError::Carry`] if f changes a shape or dtype.
 pub fn fixed_point<F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
 where
     F: Fn(K, S) -> S + Send + Sync + 'static,
     K: Tree,
     S: Tree,
 {
-    let mut prepared = Prepared::<Dispatch>::step(f, consts, init)?;
-    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
-    let x = solve(prepared.steps.clone(), consts, init, settings)?;
-    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+    let prepared = Prepared::<Dispatch>::step(f, consts, init)?;
+    let steps = prepared.steps.clone();
+    solution(prepared, steps, settings)
 }
 
 /// The x for which `f(θ, x) = 0`, by Broyden's method from `init`: `optimistix.root_find`. f returns as many numbers as x has.
@@ -274,10 +274,19 @@ where
     K: Tree,
     S: Tree,
 {
-    let mut prepared = Prepared::<Dispatch>::step(f, consts, init)?;
-    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let prepared = Prepared::<Dispatch>::step(f, consts, init)?;
     let steps = prepared.steps.with_residual();
-    let x = solve(steps, consts, init, &settings.for_root())?;
+    solution(prepared, steps, &settings.for_root())
+}
+
+/// The fixed point of these steps as a tree.
+fn solution<S: Tree>(
+    mut prepared: Prepared<Dispatch>,
+    steps: Steps<Floats<Dispatch>>,
+    settings: &FixedPoint,
+) -> Result<S> {
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let x = solve(steps, consts, init, settings)?;
     Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
 }
 

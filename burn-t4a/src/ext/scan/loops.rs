@@ -290,8 +290,9 @@ where
 /// ```
 ///
 /// # Errors
-/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at NaN, also of the cotangents, which have at most
-/// 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
+/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at
+/// NaN, also of the cotangents, which have at most 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`];
+/// [`ScanError::Carry`] if f changes a shape or dtype.
 pub fn fixed_point<B, F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
 where
     B: ScanBackend,
@@ -299,10 +300,9 @@ where
     K: Tree<B>,
     S: Tree<B>,
 {
-    let mut prepared = Prepared::<B>::step(f, consts, init)?;
-    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
-    let x = B::fixed_point(prepared.steps.clone(), consts, init, settings)?;
-    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+    let prepared = Prepared::<B>::step(f, consts, init)?;
+    let steps = prepared.steps.clone();
+    solution(prepared, steps, settings)
 }
 
 /// The x for which `f(θ, x) = 0`, by Broyden's method from `init`: `optimistix.root_find`. f returns as many numbers as x has.
@@ -337,9 +337,18 @@ where
     K: Tree<B>,
     S: Tree<B>,
 {
-    let mut prepared = Prepared::<B>::step(f, consts, init)?;
-    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let prepared = Prepared::<B>::step(f, consts, init)?;
     let steps = prepared.steps.with_residual();
-    let x = B::fixed_point(steps, consts, init, &settings.for_root())?;
+    solution(prepared, steps, &settings.for_root())
+}
+
+/// The fixed point of these steps as a tree.
+fn solution<B: ScanBackend, S: Tree<B>>(
+    mut prepared: Prepared<B>,
+    steps: Steps<Floats<B>>,
+    settings: &FixedPoint,
+) -> Result<S> {
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let x = B::fixed_point(steps, consts, init, settings)?;
     Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
 }
