@@ -148,7 +148,7 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     ) -> Result<GradedTensor<S>> {
         let exponent: c64 = self.options.exponent(sign * self.step / 2.0);
         let options = KrylovOptions::new().tolerance(self.options.tolerance).hermitian(true);
-        let start = if self.options.imaginary { x.clone() } else { x.to_complex() };
+        let start = if self.options.imaginary { x.clone() } else { x.complexified() };
         let evolved = exponential(map, exponent, &start, &options)?;
         evolved.report.require()?;
         Ok(evolved.vector)

@@ -14,7 +14,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     }
 
     /// The same tensor as a complex one, with zeros as imaginary parts if it is real.
-    pub fn to_complex(&self) -> Self {
+    pub fn complexified(&self) -> Self {
         Self { im: Some(self.imaginary()), ..self.clone() }
     }
 

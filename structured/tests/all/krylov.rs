@@ -100,10 +100,10 @@ fn complex_numbers_times_tensors() {
     for complex in [false, true] {
         let a = rng.tensor(legs.clone(), U1(0), complex);
         let (re, im) = (a.real_part(), a.imaginary_part());
-        assert!(!re.is_complex() && !im.is_complex() && a.to_complex().is_complex());
-        same(&GradedTensor::from_real_imaginary(&re, &im).unwrap(), &a.to_complex());
-        same(&a.times_i().times_i(), &a.to_complex().scale(-1.0));
-        let sum = a.scale(c.re).to_complex().add(&a.times_i().scale(c.im)).unwrap();
+        assert!(!re.is_complex() && !im.is_complex() && a.complexified().is_complex());
+        same(&GradedTensor::from_real_imaginary(&re, &im).unwrap(), &a.complexified());
+        same(&a.times_i().times_i(), &a.complexified().scale(-1.0));
+        let sum = a.scale(c.re).complexified().add(&a.times_i().scale(c.im)).unwrap();
         same(&a.scale_complex(c), &sum);
         same(&Vector::scale(&a, c).unwrap(), &sum);
         assert_eq!(a.scale_complex(2.0).is_complex(), complex);
