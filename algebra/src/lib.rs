@@ -6,7 +6,7 @@
 //! use t4a_algebra::MaxPlus;
 //! use t4a_algebra::gemm::{MatMut, MatRef, Product};
 //!
-//! Longest paths of two steps: ⊕ is the maximum, ⊗ the sum.
+//! // Longest paths of two steps: ⊕ is the maximum, ⊗ the sum.
 //! let step = [0.0f64, 3.0, f64::NEG_INFINITY, 1.0];
 //! let mut two = [0.0; 4];
 //! let (a, c) = (MatRef::row_major(&step, 2, 2)?, MatMut::row_major(&mut two, 2, 2)?);
@@ -18,8 +18,7 @@
 //! | task | |
 //! |---|---|
 //! | a user-defined semiring with checked laws | [`Semiring`], [`laws`]; with fast kernels [`UncheckedSemiring`] |
-//! | the built-in semirings | [`Standard`], [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MaxMin`], [`LogSumExp`],
-//! [`Boolean`], [`Counting`], [`Counted`], [`KBest`] |
+//! | the built-in semirings | [`Standard`], [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MaxMin`], [`LogSumExp`], [`Boolean`], [`Counting`], [`Counted`], [`KBest`] |
 //! | a matrix product, strided, batched | [`gemm::Product`] |
 //! | the argmax of every sum | [`Selective`], [`gemm::Product::argmax`] |
 //! | code generic over element types | [`Scalar`], [`Numeric`], [`Real`], [`Float`], [`Int`], [`Field`] |

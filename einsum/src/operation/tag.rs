@@ -95,7 +95,7 @@ macro_rules! float_semirings {
             }
         }
 
-        /// Evaluates an expression with the [`Custom`] value of a tag.
+        /// Evaluates an expression with the `Custom` value of a tag.
         macro_rules! over {
             ($tag:expr, $s:ident => $body:expr) => {
                 match $tag {
