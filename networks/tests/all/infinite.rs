@@ -78,7 +78,7 @@ fn dimers_of_majumdar_and_ghosh() {
 }
 
 #[test]
-#[ignore = "a minute without optimisation"]
+#[ignore = "ten seconds without optimisation"]
 fn infinite_spin_one_chain() {
     let mut h = Sum::new(&Sites::uniform(sites::spin(2).unwrap(), 2));
     for i in 0..2 {
