@@ -120,7 +120,7 @@ enum Model {
     Root,
 }
 
-/// Which loop, in which direction.
+/// A model and the direction of its loop.
 #[derive(Clone, Copy)]
 struct Case {
     model: Model,

@@ -149,18 +149,8 @@ impl<B: Operations> Prepared<B> {
         S: Tree<B>,
     {
         let step = move |consts: K, carry: S, (): ()| (f(consts, carry), ());
-        let prepared = Self::new(step, consts, init, (), &Options::default().length(1))?;
-        let other = |x: &Value<Floats<B>>| x.as_float().is_none();
-        match prepared.init.iter().position(other) {
-            None => Ok(prepared),
-            Some(at) => {
-                let path = prepared.of_carry.paths().swap_remove(at);
-                let kind = match prepared.init[at] {
-                    Value::Flags(_) => "booleans",
-                    _ => "integers",
-                };
-                Err(refused("init")(TreeError::NotFloats { path, kind }))
-            }
-        }
+        let (structure, floats) = tree::flatten_floats(init).map_err(refused("init"))?;
+        let init: S = tree::build_floats(&structure, floats).map_err(refused("init"))?;
+        Self::new(step, consts, init, (), &Options::default().length(1))
     }
 }

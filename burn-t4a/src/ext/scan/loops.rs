@@ -126,6 +126,7 @@ where
     let (last, ()) = scan(step, consts, init, xs, options)?;
     Ok(last)
 }
+
 /// `then(x)` where the condition holds, else `otherwise(x)`. `jax.lax.cond`: [`switch`] with two branches.
 ///
 /// ```
