@@ -1,8 +1,9 @@
-//! Typed errors become panics here: Burn's trait methods cannot return them.
+//! Conversion of the engine's typed errors to panics. The methods of Burn's traits are infallible, so errors end
+//! here.
 
 use std::fmt::Display;
 
-/// The value, or a panic with the text of the error at the caller.
+/// Returns the value, or panics at the caller's location with the text of the error.
 #[inline]
 #[track_caller]
 pub(crate) fn accept<T, E: Display>(result: Result<T, E>) -> T {

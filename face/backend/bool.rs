@@ -1,4 +1,4 @@
-//! Bool tensors: one line per method.
+//! Operations on boolean tensors: each method of Burn's trait is one call of the engine.
 
 use burn_backend::ops::BoolTensorOps;
 use burn_backend::{

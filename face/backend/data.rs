@@ -1,8 +1,8 @@
-//! `TensorData` in and out without copying.
+//! Conversion between `TensorData` and engine tensors without copying elements.
 //!
-//! Incoming [`Bytes`] become foreign memory of the engine; they are copied only if they are not
-//! aligned for the dtype. Outgoing elements are handed out as `Bytes` over our own buffer, which
-//! copies on the first write while someone else still holds it.
+//! Incoming [`Bytes`] become foreign memory of the engine; they are copied only if their alignment is below that of
+//! the dtype. Outgoing `Bytes` refer to the tensor's buffer and copy it on the first write while another handle
+//! exists.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -17,11 +17,11 @@ use t4a_tensor::{AnyTensor, Buffer, DType, Layout, Result, Tensor, TensorError};
 use super::primitive::{T4aTensor, engine_dtype};
 
 impl T4aTensor {
-    /// Takes over the elements of `data`; booleans are checked to be 0 or 1 and normalised if not.
+    /// Creates a tensor that owns the memory of `data`. Boolean bytes other than 0 and 1 are normalised to 1.
     ///
     /// # Errors
-    /// [`TensorError::Value`] if the bytes are not those of the shape, or the data is quantized;
-    /// [`TensorError::SizeOverflow`].
+    /// [`TensorError::Value`] if the number of bytes does not match shape and dtype, or the dtype is quantized;
+    /// [`TensorError::SizeOverflow`] if the number of elements overflows.
     pub fn try_from_data(data: TensorData) -> Result<Self> {
         let (bytes, shape, dtype) = parts(data);
         let layout = Layout::contiguous("from_data", &shape, dtype.size())?;
@@ -46,15 +46,14 @@ impl T4aTensor {
             _ => {
                 let align = engine.size().min(align_of::<u64>());
                 let buffer = adopt(bytes, align)?;
-                // SAFETY: every bit pattern is a value of an integer or float, and the bytes are
-                // initialised.
+                // SAFETY: every bit pattern is a valid integer or float, and the bytes are initialised.
                 Self::from_any(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)
             }
         }
     }
 
-    /// The same tensor in memory of the engine, which counts for its limit: elements of [`T4aTensor::try_from_data`] are
-    /// those of the caller. Copies.
+    /// Copies the tensor into memory allocated by the engine, which counts towards its memory limit; the memory of
+    /// [`T4aTensor::try_from_data`] belongs to the caller and does not.
     ///
     /// # Errors
     /// [`TensorError::OutOfMemory`].
@@ -68,8 +67,8 @@ impl T4aTensor {
         Ok(Self::from_any(own)?.with_store(store))
     }
 
-    /// The elements in row-major order; copies only if they are strided, or a small part of a
-    /// large block of memory.
+    /// Returns the elements in row-major order. Copies if the tensor is strided, or uses less than half of its
+    /// memory block.
     ///
     /// # Errors
     /// [`TensorError::OutOfMemory`].
@@ -88,7 +87,7 @@ impl T4aTensor {
     }
 }
 
-/// The parts of data.
+/// Splits data into bytes, shape and dtype.
 pub(super) fn parts(data: TensorData) -> (Bytes, Shape, BurnDType) {
     #[cfg(burn_line = "0.21")]
     return (data.bytes, data.shape, data.dtype);
@@ -96,10 +95,10 @@ pub(super) fn parts(data: TensorData) -> (Bytes, Shape, BurnDType) {
     return data.into_parts();
 }
 
-/// Contiguous elements as `Bytes`.
+/// Returns the elements of a tensor as contiguous `Bytes`.
 fn hand_out(any: &AnyTensor) -> Result<Bytes> {
     let len = any.numel() * any.dtype().size();
-    // A small view does not keep a large buffer alive.
+    // A small view is copied, so that it does not keep a large buffer alive.
     let any = if any.layout().is_contiguous() && 2 * len < any.buffer().len() {
         t4a_tensor::with_dtype!(any.dtype(), T in all => {
             let part = any.typed::<T>()?.as_slice().unwrap_or_default();
@@ -112,7 +111,7 @@ fn hand_out(any: &AnyTensor) -> Result<Bytes> {
     Ok(share(any.buffer().clone(), start, len))
 }
 
-/// `len` bytes of a buffer from `start`, as `Bytes` that copy on write.
+/// Returns `len` bytes of a buffer from byte `start` as copy-on-write `Bytes`.
 fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
     debug_assert!(start + len <= buffer.len());
     let controller = Shared { buffer, start, len };
@@ -121,18 +120,19 @@ fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
     unsafe { Bytes::from_controller(Box::new(controller), len) }
 }
 
-/// The whole memory of a tensor as `Bytes`. No copy.
+/// Returns the whole memory block of a tensor as `Bytes`, without a copy.
 #[cfg(burn_line = "0.22")]
 pub(super) fn hand_out_all(any: &AnyTensor) -> Bytes {
     let buffer = any.buffer();
     share(buffer.clone(), 0, buffer.len())
 }
 
-/// A tensor over bytes by shape, strides and offset, which count elements. Booleans are normalised.
+/// Creates a tensor over bytes with the given shape, strides and offset, in units of elements. Booleans are
+/// normalised.
 ///
 /// # Errors
-/// [`TensorError::Shape`] if an element lies outside; [`TensorError::Value`] for quantized dtypes and booleans of
-/// four bytes.
+/// [`TensorError::Shape`] if the layout addresses an element outside of the bytes; [`TensorError::Value`] for
+/// quantized dtypes and booleans of four bytes.
 #[cfg(burn_line = "0.22")]
 pub(super) fn tensor_over(
     bytes: Bytes,
@@ -153,8 +153,7 @@ pub(super) fn tensor_over(
         false => bytes,
     };
     let buffer = adopt(bytes, engine.size().min(align_of::<u64>()))?;
-    // SAFETY: every bit pattern is a value of an integer or float, booleans are 0 or 1, and the bytes are
-    // initialised.
+    // SAFETY: every bit pattern is a valid integer or float, booleans are 0 or 1, and the bytes are initialised.
     let x = T4aTensor::from_any(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)?;
     Ok(match dtype {
         BurnDType::Bool(store) => x.with_store(store),
@@ -162,7 +161,7 @@ pub(super) fn tensor_over(
     })
 }
 
-/// `Bytes` as a buffer, without copying if they are aligned.
+/// Converts `Bytes` to an engine buffer; copies only if they are not aligned to `align`.
 fn adopt(bytes: Bytes, align: usize) -> Result<Buffer> {
     let (ptr, len) = (NonNull::from(&*bytes).cast::<u8>(), bytes.len());
     if len == 0 || !ptr.as_ptr().addr().is_multiple_of(align) {
@@ -173,15 +172,15 @@ fn adopt(bytes: Bytes, align: usize) -> Result<Buffer> {
         }
         return Ok(copy);
     }
-    // SAFETY: the memory behind `Bytes` is on the heap or mapped, does not move with its handle, and
-    // is only written through a unique handle, which the buffer keeps.
+    // SAFETY: the memory behind `Bytes` is heap-allocated or mapped, does not move with its handle, and is written
+    // only through a unique handle, which the buffer keeps.
     Ok(unsafe { Buffer::from_foreign(ptr, len, Box::new(bytes)) })
 }
 
-/// Bytes as booleans: any value but 0 is `true`.
+/// Converts bytes to booleans: every nonzero byte is `true`.
 fn bools(bytes: Bytes, layout: Layout) -> Result<AnyTensor> {
     if bytes.iter().all(|&byte| byte <= 1) {
-        // SAFETY: initialised bytes of 0 and 1.
+        // SAFETY: the bytes are initialised and each is 0 or 1.
         unsafe { AnyTensor::from_buffer(adopt(bytes, 1)?, layout, DType::Bool) }
     } else {
         let values = bytes.iter().map(|&byte| byte != 0).collect();
@@ -189,7 +188,7 @@ fn bools(bytes: Bytes, layout: Layout) -> Result<AnyTensor> {
     }
 }
 
-/// Lends a part of a buffer to `Bytes`.
+/// Allocation controller that exposes a range of a buffer as `Bytes`.
 struct Shared {
     buffer: Buffer,
     start: usize,
@@ -197,7 +196,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Copies the buffer if anyone else holds it.
+    /// Copies the range into a new buffer unless this handle is the only one.
     fn own(&mut self) -> Result<()> {
         if !self.buffer.is_unique() {
             self.buffer = self.buffer.duplicate()?;
@@ -205,10 +204,10 @@ impl Shared {
         Ok(())
     }
 
-    /// The bytes of a buffer after [`Self::own`].
+    /// Returns the writable bytes, after [`Self::own`].
     fn written(&mut self) -> &mut [MaybeUninit<u8>] {
         match self.buffer.as_mut_ptr() {
-            // SAFETY: in bounds since `share`, and uniquely owned.
+            // SAFETY: the range was checked in `share`, and this is the only handle of the buffer.
             Some(ptr) => unsafe {
                 std::slice::from_raw_parts_mut(ptr.add(self.start).cast(), self.len)
             },
@@ -217,7 +216,7 @@ impl Shared {
     }
 
     fn read(&self) -> &[MaybeUninit<u8>] {
-        // SAFETY: in bounds since `share`; the buffer is alive.
+        // SAFETY: the range was checked in `share`; the buffer is alive.
         unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().add(self.start).cast(), self.len) }
     }
 }
@@ -271,7 +270,7 @@ impl AllocationController for Shared {
     }
 }
 
-// The engine's 16-bit floats are the ones that Burn uses.
+// The 16-bit float types of the engine and of Burn are the same types.
 const _: fn(f16, bf16) -> (t4a_algebra::f16, t4a_algebra::bf16) = |a, b| (a, b);
 
 #[cfg(test)]
@@ -296,7 +295,7 @@ mod tests {
         assert_eq!(tensor.any().buffer().as_ptr(), ptr);
         let mut out = read(tensor.clone());
         assert_eq!(out.as_bytes().as_ptr(), ptr);
-        // The first write copies: the tensor still holds the memory.
+        // The first write copies, because the tensor still holds the memory.
         out.as_mut_slice::<f32>().unwrap()[0] = 9.0;
         assert_ne!(out.as_bytes().as_ptr(), ptr);
         assert_eq!(elements::<f32>(&read(tensor)), [1.0, 2.0, 3.0, 4.0]);
@@ -346,7 +345,7 @@ mod tests {
         assert_eq!(tensor.any().typed::<bool>().unwrap().to_vec().unwrap(), [true, false, true]);
     }
 
-    /// Burn 0.22 refuses data of the wrong size itself.
+    /// Burn 0.22 rejects data of the wrong size before the backend is called.
     #[cfg(burn_line = "0.21")]
     #[test]
     fn data_of_the_wrong_size_is_an_error() {

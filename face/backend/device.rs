@@ -3,15 +3,14 @@
 use burn_backend::{DeviceId, DeviceOps};
 use burn_std::device::Device;
 
-/// Burn on the CPU.
+/// Burn backend on the CPU.
 ///
-/// The element types of an operation are those of its tensors at run time: all four floats, all
-/// eight integers and the three bool stores coexist. `f32`, `i32` and native bools are the
-/// defaults, which a program can change.
+/// Operations support all dtypes at run time: four float dtypes, eight integer dtypes and three boolean stores. The
+/// defaults are `f32`, `i32` and native booleans; a program can change them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BurnT4a;
 
-/// The CPU.
+/// The CPU, the only device of [`BurnT4a`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct T4aDevice;
 

@@ -1,4 +1,4 @@
-//! Float tensors: one line per method.
+//! Operations on float tensors: each method of Burn's trait is one call of the engine.
 
 #[cfg(burn_line = "0.22")]
 use burn_backend::ops::PadMode;
@@ -520,7 +520,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_sign(tensor: T4aTensor) -> T4aTensor {
-        // Burn 0.21 keeps NaN.
+        // Burn 0.21 propagates NaN in `sign`.
         #[cfg(burn_line = "0.21")]
         return tensor.then(|x| x.sign());
         #[cfg(burn_line = "0.22")]

@@ -1,4 +1,4 @@
-//! The primitives of the backend, and its handles for burn-router and burn-remote.
+//! Primitive types of the backend, and its tensor handles for burn-router and burn-remote.
 
 use burn_backend::{Backend, BackendTypes, BoolStore, DType, DTypeUsage, DTypeUsageSet};
 #[cfg(burn_line = "0.22")]
@@ -51,7 +51,7 @@ impl Backend for BurnT4a {
             #[cfg(burn_line = "0.22")]
             DType::QFloat(scheme) if !supported(&scheme) => DTypeUsageSet::empty(),
             DType::QFloat(_) => DTypeUsage::Storage.into(),
-            // Stored as f32, without the reduced precision that the name promises.
+            // Stored as f32, without the reduced precision that the dtype implies.
             DType::Flex32 => DTypeUsageSet::empty(),
         }
     }
@@ -60,7 +60,7 @@ impl Backend for BurnT4a {
         1
     }
 
-    /// Nothing is pending: operations run when they are called.
+    /// Operations complete before they return, so there is nothing to wait for.
     #[cfg(burn_line = "0.22")]
     fn flush(_device: &T4aDevice) -> Result<(), ExecutionError> {
         Ok(())

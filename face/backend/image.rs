@@ -1,4 +1,4 @@
-//! Options of operations on images in the engine's words.
+//! Conversion of Burn's options for image operations to the engine's types.
 
 use burn_backend::ops::{
     DeformConvOptions, GridSampleOptions, GridSamplePaddingMode, InterpolateMode,
@@ -27,7 +27,7 @@ pub(crate) fn deformed(options: DeformConvOptions<2>) -> DeformOptions {
 }
 
 /// # Errors
-/// [`TensorError::Value`] for a mode that does not read at points.
+/// [`TensorError::Value`] for an interpolation mode that `grid_sample` does not support.
 pub(crate) fn sampled(options: GridSampleOptions) -> Result<Grid> {
     let sampling = match options.mode {
         #[cfg(burn_line = "0.21")]

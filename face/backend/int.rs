@@ -1,4 +1,4 @@
-//! Int tensors: one line per method.
+//! Operations on integer tensors: each method of Burn's trait is one call of the engine.
 
 use std::ops::Range;
 

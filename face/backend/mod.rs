@@ -1,14 +1,15 @@
-//! The backend of Burn, one text for the lines 0.21 and 0.22: one line per method.
+//! Implementation of Burn's backend traits, one source for Burn 0.21 and 0.22. Each trait method is one call of the
+//! engine.
 //!
 //! ```text
-//! device       the type and its device
-//! handles      its primitives: Backend, BackendIr
-//! primitive    the one tensor primitive: AnyTensor and the store of its booleans
-//! data         TensorData in and out without copying
-//! slot         names of burn-flex for the elements of a tensor, 0.22 only
-//! movement     Burn's arguments for moving data
-//! image        options of operations on images in the engine's words
-//! float int bool module activation quantized transaction     the operations, one line each
+//! device       the backend type and its device
+//! handles      the primitive types and handles of burn-router: Backend, BackendIr
+//! primitive    the tensor primitive: AnyTensor and the store of its booleans
+//! data         conversion from and to TensorData without copying
+//! slot         methods of burn-flex's tensor for access to elements, 0.22 only
+//! movement     slices, concatenation, padding, scatter: conversion of arguments
+//! image        conversion of options for image operations
+//! float int bool module activation quantized transaction     the operations, one call each
 //! ```
 
 mod activation;

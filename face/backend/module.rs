@@ -1,4 +1,4 @@
-//! Operations of neural-network modules.
+//! Neural-network operations: convolution, pooling, interpolation, attention, Fourier transforms.
 
 use burn_backend::ops::*;
 use burn_backend::{IntDType, TensorMetadata};
@@ -12,7 +12,7 @@ use super::image::{deformed, resampled};
 use super::primitive::{T4aTensor, with_indices, wrap};
 use crate::boundary::accept;
 
-/// The methods of convolutions over `$n` axes, forward and backward.
+/// Defines forward and backward methods of convolutions over `$n` spatial axes.
 macro_rules! convolutions {
     ($n:literal: $forward:ident, $x:ident, $weight:ident, $bias:ident;
      $transposed:ident, $transposed_x:ident, $transposed_weight:ident, $transposed_bias:ident) => {
@@ -382,7 +382,7 @@ impl ModuleOps<BurnT4a> for BurnT4a {
     }
 }
 
-/// Options of the scores of an attention.
+/// Converts Burn's attention options to the engine's.
 pub(crate) fn scores(options: AttentionModuleOptions) -> AttentionOptions {
     let AttentionModuleOptions { scale, softcap, is_causal } = options;
     AttentionOptions { scale, softcap, causal: is_causal }
@@ -404,19 +404,19 @@ fn windows<const N: usize>(options: ConvOptions<N>) -> Windows {
     Windows { stride, padding, padding_end, dilation, groups }
 }
 
-/// The positions past the reach of the windows, and the options of the convolution whose adjoint
-/// this is.
+/// Returns the output padding per axis, and the options of the convolution whose adjoint the transposed convolution
+/// is.
 fn transposed<const N: usize>(options: ConvTransposeOptions<N>) -> ([usize; N], Windows) {
     let ConvTransposeOptions { stride, padding, padding_out, dilation, groups } = options;
     (padding_out, windows(ConvOptions::new(stride, padding, dilation, groups)))
 }
 
-/// The shape of the input of a transposed convolution with this output: per axis
-/// `(out + 2p − d·(k − 1) − 1 − extra)/s + 1`. Sizes that do not divide are rejected later, when
-/// the output of that input turns out to be another.
+/// Shape of the input of a transposed convolution with this output. Per axis:
+/// `(out + 2p − d·(k − 1) − 1 − extra)/s + 1`. Sizes that the stride does not divide are rejected later, by the
+/// shape check of the convolution.
 ///
 /// # Errors
-/// [`TensorError::ShapeMismatch`] if there is none.
+/// [`TensorError::ShapeMismatch`] if no such shape exists.
 fn unstretched(
     dy: &[usize],
     weight: &[usize],
@@ -442,7 +442,7 @@ fn unstretched(
     Ok(x)
 }
 
-/// The sum over everything but axis 1.
+/// Sums a tensor over all axes but axis 1, the channels.
 fn per_channel(dy: &AnyTensor) -> Result<AnyTensor> {
     let axes: Vec<usize> = (0..dy.rank()).filter(|&axis| axis != 1).collect();
     dy.sum(&axes)?.reshape(&dy.shape()[1..2])
@@ -451,8 +451,8 @@ fn per_channel(dy: &AnyTensor) -> Result<AnyTensor> {
 #[cfg(burn_line = "0.22")]
 const VOLUME: &str = "[images, channels, depth, height, width]";
 
-/// Means over boxes are means over planes, then along lines: the shapes of the planes before, and of the
-/// lines between.
+/// Shapes for a mean over boxes as a mean over planes followed by a mean along lines: `[n, c·depth, h, w]` for the
+/// planes, `[n, c, depth, height·width]` for the lines.
 #[cfg(burn_line = "0.22")]
 fn separated(x: &[usize], [_, height, width]: [usize; 3]) -> Result<[[usize; 4]; 2]> {
     let &[n, c, depth, h, w] = x else {
@@ -461,13 +461,14 @@ fn separated(x: &[usize], [_, height, width]: [usize; 3]) -> Result<[[usize; 4];
     Ok([[n, c * depth, h, w], [n, c, depth, height * width]])
 }
 
-/// Last windows with `ceil_mode`: Burn 0.22 drops one that would begin in the padding behind.
+/// Treatment of the last window with `ceil_mode`: Burn 0.22 drops a window that would begin in the trailing
+/// padding.
 #[cfg(burn_line = "0.21")]
 const CEIL: Overhang = Overhang::Always;
 #[cfg(burn_line = "0.22")]
 const CEIL: Overhang = Overhang::BeginsInside;
 
-/// Options of windows of a plane.
+/// Pooling options of a plane.
 fn plane_windows(
     window: [usize; 2],
     stride: [usize; 2],
@@ -479,12 +480,12 @@ fn plane_windows(
     PoolOptions { window, stride, padding, dilation, overhang }
 }
 
-/// Options of windows along a line, as a plane of height 1.
+/// Pooling options along a line, as a plane of height 1.
 fn line(window: usize, stride: usize, padding: usize, dilation: usize, ceil: bool) -> PoolOptions {
     plane_windows([1, window], [1, stride], [0, padding], [1, dilation], ceil)
 }
 
-/// `[N, C, L] → [N, C, 1, L]`
+/// Reshapes `[N, C, L]` to `[N, C, 1, L]`.
 fn plane(x: &AnyTensor) -> Result<AnyTensor> {
     match *x.shape() {
         [n, c, len] => x.reshape(&[n, c, 1, len]),
@@ -492,13 +493,14 @@ fn plane(x: &AnyTensor) -> Result<AnyTensor> {
     }
 }
 
-/// `[N, C, 1, L] → [N, C, L]`
+/// Reshapes `[N, C, 1, L]` to `[N, C, L]`.
 fn flat(x: &AnyTensor) -> Result<AnyTensor> {
     let shape = x.shape();
     x.reshape(&[shape[0], shape[1], shape[3]])
 }
 
-/// Real and imaginary part of the spectrum along an axis, for the trait of Burn 0.21 and `burn-signal` of 0.22.
+/// Fourier transform of a real signal along an axis: real and imaginary parts. Called by Burn's trait in 0.21 and
+/// by `burn-signal` in 0.22.
 #[cfg_attr(burn_line = "0.21", allow(unreachable_pub))]
 #[track_caller]
 pub fn rfft(x: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor) {
@@ -506,7 +508,8 @@ pub fn rfft(x: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor
     (wrap(Ok(re)), wrap(Ok(im)))
 }
 
-/// The signal with a spectrum, for the trait of Burn 0.21 and `burn-signal` of 0.22.
+/// Inverse of [`rfft`]: the real signal of a spectrum along an axis. Called by Burn's trait in 0.21 and by
+/// `burn-signal` in 0.22.
 #[cfg_attr(burn_line = "0.21", allow(unreachable_pub))]
 #[track_caller]
 pub fn irfft(re: T4aTensor, im: T4aTensor, dim: usize, n: Option<usize>) -> T4aTensor {

@@ -1,4 +1,5 @@
-//! Burn's arguments for moving data, over the engine's: slices, lists of tensors, ways to combine.
+//! Conversion of Burn's arguments for data movement to the engine's: slices, lists of tensors, reductions of a
+//! scatter.
 
 #[cfg(burn_line = "0.22")]
 use burn_backend::ops::PadMode;
@@ -11,11 +12,11 @@ use t4a_tensor::{AnyTensor, Result, Tensor, TensorError, random};
 
 use super::primitive::{T4aTensor, dtype, wrap};
 
-/// The indices of each leading axis that its slice names. A negative step takes the range
-/// `[start, end)` from its last element backwards, which is not the order of Python.
+/// Index range of each leading axis that has a slice. A negative step walks the range `[start, end)` from its last
+/// element backwards, unlike Python.
 ///
 /// # Errors
-/// [`TensorError::Shape`] for more slices than axes.
+/// [`TensorError::Shape`] if there are more slices than axes.
 fn spans(op: &'static str, shape: &[usize], slices: &[Slice]) -> Result<Vec<Span>> {
     if slices.len() > shape.len() {
         return Err(TensorError::shape(op, shape, "at most one slice per axis"));
@@ -32,7 +33,7 @@ fn spans(op: &'static str, shape: &[usize], slices: &[Slice]) -> Result<Vec<Span
     Ok(slices.iter().zip(shape).map(span).collect())
 }
 
-/// The part of each leading axis that its slice names.
+/// Returns the view that the slices select; axes without a slice are kept whole.
 pub(crate) fn slice(x: &AnyTensor, slices: &[Slice]) -> Result<AnyTensor> {
     let mut out = x.clone();
     for (axis, span) in spans("slice", x.shape(), slices)?.into_iter().enumerate() {
@@ -43,7 +44,7 @@ pub(crate) fn slice(x: &AnyTensor, slices: &[Slice]) -> Result<AnyTensor> {
     Ok(out)
 }
 
-/// Writes `values` to the part of `x` that the slices name.
+/// Returns `x` with `values` written to the region that the slices select.
 pub(crate) fn slice_assign(
     x: AnyTensor,
     slices: &[Slice],
@@ -53,7 +54,7 @@ pub(crate) fn slice_assign(
     x.slice_assign(&spans, values)
 }
 
-/// The tensors one after the other along an axis.
+/// Concatenates tensors along an axis.
 #[track_caller]
 pub(crate) fn cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
     let store = tensors.first().map_or(BoolDType::Native, T4aTensor::store);
@@ -61,7 +62,7 @@ pub(crate) fn cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
     wrap(AnyTensor::cat(&tensors, dim)).with_store(store)
 }
 
-/// A tensor of equal elements.
+/// Returns a tensor filled with one value.
 #[track_caller]
 pub(crate) fn full(shape: Shape, value: Number, of: impl Into<DType>) -> T4aTensor {
     let of = of.into();
@@ -72,7 +73,7 @@ pub(crate) fn full(shape: Shape, value: Number, of: impl Into<DType>) -> T4aTens
     }
 }
 
-/// A reduction of all axes to a tensor of shape `[1]`.
+/// Reduces over all axes; the result has shape `[1]`.
 pub(crate) fn of_all(
     x: &AnyTensor,
     reduce: impl FnOnce(&AnyTensor, &[usize]) -> Result<AnyTensor>,
@@ -94,11 +95,11 @@ pub(crate) fn cross(a: &AnyTensor, b: &AnyTensor, dim: usize) -> Result<AnyTenso
     turned(a, next)?.mul(turned(b, last)?)?.sub(turned(a, last)?.mul(turned(b, next)?)?)
 }
 
-/// More elements before and after each axis: a constant, the elements mirrored at the edge, or the edge.
+/// Pads each axis before and after with a constant, by reflection without the edge element, or by repeating the
+/// edge element.
 ///
 /// # Errors
-/// [`TensorError::Value`] unless there is a pair of counts per axis, and the axis has the elements to
-/// mirror or to repeat.
+/// [`TensorError::Value`] unless there is one pair of counts per axis and each axis is long enough for the mode.
 #[cfg(burn_line = "0.22")]
 pub(crate) fn pad(x: &AnyTensor, padding: &[(usize, usize)], mode: PadMode) -> Result<AnyTensor> {
     let shape = x.shape();
@@ -146,10 +147,10 @@ pub(crate) fn pad(x: &AnyTensor, padding: &[(usize, usize)], mode: PadMode) -> R
     Ok(out)
 }
 
-/// The elements where the mask is true, in row-major order, as a vector.
+/// Returns the elements at the true positions of the mask, in row-major order, as a vector.
 ///
 /// # Errors
-/// [`TensorError::ShapeMismatch`] unless both have one shape.
+/// [`TensorError::ShapeMismatch`] unless mask and tensor have the same shape.
 #[cfg(burn_line = "0.22")]
 pub(crate) fn masked(x: &AnyTensor, mask: &AnyTensor) -> Result<AnyTensor> {
     if x.shape() != mask.shape() {
@@ -160,7 +161,7 @@ pub(crate) fn masked(x: &AnyTensor, mask: &AnyTensor) -> Result<AnyTensor> {
     x.reshape(&len)?.index_select(0, &at.reshape(&[at.numel()])?)
 }
 
-/// A tensor of random elements from the process-wide generator.
+/// Fills a tensor with random elements from the process-wide generator.
 #[track_caller]
 pub(crate) fn random(shape: Shape, law: Distribution, of: impl Into<DType>) -> T4aTensor {
     let law = match law {
@@ -174,7 +175,7 @@ pub(crate) fn random(shape: Shape, law: Distribution, of: impl Into<DType>) -> T
     wrap(AnyTensor::random(random::global(), &shape, law, dtype(of)))
 }
 
-/// How a scatter combines.
+/// Converts the reduction of a scatter.
 pub(crate) fn combine(op: IndexingUpdateOp) -> Reduction {
     match op {
         IndexingUpdateOp::Assign => Reduction::Assign,

@@ -1,8 +1,8 @@
-//! The tensor primitive: float, int and bool at once.
+//! The tensor primitive of the backend, used for float, integer and boolean tensors alike.
 //!
-//! Invariant: the dtype is one that Burn has (no complex), and `store` is `Native` unless the
-//! dtype is `bool`. Booleans are one byte of 0 or 1 whatever their store: the store is a tag that
-//! [`into_data`](T4aTensor::try_into_data) honours and results inherit.
+//! Invariant: the dtype is one that Burn supports (no complex dtypes), and `store` is `Native` unless the dtype is
+//! `bool`. Booleans are always one byte of 0 or 1 in memory; `store` is the boolean dtype that Burn sees. It is
+//! inherited by results and applied by [`try_into_data`](T4aTensor::try_into_data).
 
 use burn_backend::{BoolDType, DType as BurnDType, IntDType, Scalar, Shape, TensorMetadata};
 use t4a_tensor::any::Number;
@@ -20,10 +20,10 @@ pub struct T4aTensor {
 }
 
 impl T4aTensor {
-    /// Wraps an engine tensor. No copy.
+    /// Wraps an engine tensor, without a copy.
     ///
     /// # Errors
-    /// [`TensorError::DTypeUnsupported`] for complex elements, which Burn does not have.
+    /// [`TensorError::DTypeUnsupported`] for complex dtypes, which Burn does not support.
     pub fn from_any(any: AnyTensor) -> Result<Self> {
         let dtype = any.dtype();
         if burn_dtype(dtype, BoolDType::Native).is_none() {
@@ -36,45 +36,45 @@ impl T4aTensor {
         Ok(Self { any, store: BoolDType::Native })
     }
 
-    /// The engine tensor.
+    /// Returns the engine tensor by reference.
     #[inline]
     pub fn any(&self) -> &AnyTensor {
         &self.any
     }
 
-    /// The engine tensor, by value: keeps a unique buffer unique.
+    /// Returns the engine tensor by value; a buffer with one handle stays unique.
     #[inline]
     pub fn into_any(self) -> AnyTensor {
         self.any
     }
 
-    /// How this tensor was computed.
+    /// Route by which this tensor was computed: the kernel, and the reason for a fallback.
     #[inline]
     pub fn route(&self) -> Route {
         self.any.route()
     }
 
-    /// The same tensor with another route, for what runs through host data.
+    /// Replaces the route, for operations computed through host data.
     #[inline]
     #[must_use]
     pub fn with_route(self, route: Route) -> Self {
         Self { any: self.any.with_route(route), ..self }
     }
 
-    /// The store in which Burn sees the booleans.
+    /// Boolean dtype under which Burn sees this tensor.
     #[inline]
     pub(crate) fn store(&self) -> BoolDType {
         self.store
     }
 
-    /// The same booleans under another store tag.
+    /// Replaces the boolean dtype under which Burn sees this tensor.
     #[inline]
     pub(crate) fn with_store(mut self, store: BoolDType) -> Self {
         self.store = store;
         self
     }
 
-    /// Another tensor of the same kind, computed from this one.
+    /// Applies an engine operation that keeps the boolean store; panics on its errors.
     #[inline]
     #[track_caller]
     pub(crate) fn then(self, f: impl FnOnce(AnyTensor) -> Result<AnyTensor>) -> Self {
@@ -82,7 +82,7 @@ impl T4aTensor {
     }
 }
 
-/// The result of an engine operation: booleans in the native store.
+/// Wraps the result of an engine operation, booleans in the native store; panics on its errors.
 #[inline]
 #[track_caller]
 pub(crate) fn wrap(result: Result<AnyTensor>) -> T4aTensor {
@@ -91,7 +91,7 @@ pub(crate) fn wrap(result: Result<AnyTensor>) -> T4aTensor {
     T4aTensor { any, store: BoolDType::Native }
 }
 
-/// Values and their indices, the indices in the dtype asked for.
+/// Wraps values and their indices, the latter cast to the requested integer dtype.
 #[track_caller]
 pub(crate) fn with_indices(
     pair: Result<(AnyTensor, AnyTensor)>,
@@ -101,7 +101,7 @@ pub(crate) fn with_indices(
     (wrap(Ok(values)), wrap(at.cast(dtype(indices))))
 }
 
-/// A scalar argument.
+/// Converts a scalar of Burn to the engine's.
 #[inline]
 pub(crate) fn number(value: Scalar) -> Number {
     match value {
@@ -112,7 +112,7 @@ pub(crate) fn number(value: Scalar) -> Number {
     }
 }
 
-/// The engine's dtype for a dtype argument.
+/// Converts a dtype of Burn to the engine's; panics for quantized dtypes.
 #[inline]
 #[track_caller]
 pub(crate) fn dtype(dtype: impl Into<BurnDType>) -> DType {
@@ -138,7 +138,7 @@ impl TensorMetadata for T4aTensor {
     }
 
     fn shape(&self) -> Shape {
-        // Burn asks for the shape several times per operation, and collecting it takes a while.
+        // Burn reads the shape several times per operation, so short shapes are built without an iterator.
         match *self.any.shape() {
             [a] => Shape::new([a]),
             [a, b] => Shape::new([a, b]),
@@ -153,7 +153,7 @@ impl TensorMetadata for T4aTensor {
     }
 }
 
-/// Burn's dtype for one of the engine, where there is one; the inverse of [`engine_dtype`].
+/// Returns Burn's dtype for an engine dtype, or `None` for complex dtypes. Inverse of [`engine_dtype`].
 pub fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
     Some(match dtype {
         DType::F64 => BurnDType::F64,
@@ -176,7 +176,7 @@ pub fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
 /// The engine's dtype for a dtype of Burn. `Flex32` is stored as `f32`.
 ///
 /// # Errors
-/// [`TensorError::Value`] for quantized dtypes, which live in a primitive of their own.
+/// [`TensorError::Value`] for quantized dtypes, which have a primitive of their own (`T4aQTensor`).
 pub fn engine_dtype(dtype: BurnDType) -> Result<DType> {
     Ok(match dtype {
         BurnDType::F64 => DType::F64,

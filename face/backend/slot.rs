@@ -1,8 +1,8 @@
-//! Names of burn-flex 0.22.1 by which operations of other crates reach the elements of a `FlexTensor`: an
-//! operation that is registered for Flex compiles against the engine's tensor too.
+//! Methods of `FlexTensor` of burn-flex 0.22.1 for access to elements, so that operations that other crates
+//! register for Flex compile against the engine's tensor.
 //!
-//! Strides and offsets count elements, as there. [`T4aTensor::layout`] is returned by value here. Methods for
-//! typed elements panic as Flex's do, with the text of a [`TensorError`].
+//! Strides and offsets are in units of elements, as in burn-flex. [`T4aTensor::layout`] returns a value, not a
+//! reference. Methods for typed elements panic as those of Flex do, with the text of a [`TensorError`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::data::{hand_out_all, tensor_over};
 use super::primitive::T4aTensor;
 use crate::boundary::accept;
 
-/// Shape, strides and offset of a tensor over linear memory, all in elements. Negative strides run backwards.
+/// Shape, strides and offset of a tensor over linear memory, in units of elements. Strides may be negative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     shape: Shape,
@@ -26,13 +26,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The row-major layout from offset 0.
+    /// Row-major layout with offset 0.
     pub fn contiguous(shape: Shape) -> Self {
         let strides = contiguous_strides(&shape).to_vec();
         Self { shape, strides, start_offset: 0 }
     }
 
-    /// A layout of one stride per axis. [`T4aTensor::from_arc`] checks it against the memory.
+    /// Layout with one stride per axis. [`T4aTensor::from_arc`] checks it against the memory.
     pub fn new(shape: Shape, strides: Vec<isize>, start_offset: usize) -> Self {
         Self { shape, strides, start_offset }
     }
@@ -42,12 +42,12 @@ impl Layout {
         &self.shape
     }
 
-    /// Distances between neighbours along the axes.
+    /// Distances in memory between neighbouring elements along each axis, in elements.
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
-    /// Position of the element at index 0.
+    /// Position in memory of the element at index 0 of every axis.
     pub fn start_offset(&self) -> usize {
         self.start_offset
     }
@@ -62,12 +62,12 @@ impl Layout {
         self.shape.num_elements()
     }
 
-    /// True if the elements lie in row-major order without gaps.
+    /// Returns true if the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         row_major(&self.shape, &self.strides)
     }
 
-    /// The range of positions of row-major elements.
+    /// Range of positions of the elements if the layout is row-major, otherwise `None`.
     pub fn contiguous_offsets(&self) -> Option<(usize, usize)> {
         let (start, len) = (self.start_offset, self.num_elements());
         self.is_contiguous().then_some((start, start + len))
@@ -82,7 +82,7 @@ impl From<&Strided> for Layout {
 }
 
 impl T4aTensor {
-    /// [`Self::try_from_data`].
+    /// Creates a tensor as [`Self::try_from_data`] does.
     ///
     /// # Panics
     /// If it returns an error.
@@ -91,7 +91,7 @@ impl T4aTensor {
         accept(Self::try_from_data(data))
     }
 
-    /// [`Self::try_into_data`].
+    /// Returns the elements as [`Self::try_into_data`] does.
     ///
     /// # Panics
     /// If it returns an error.
@@ -100,27 +100,27 @@ impl T4aTensor {
         accept(self.try_into_data())
     }
 
-    /// A tensor over memory. The bytes are not copied if they are aligned for the dtype and are either held by this
-    /// handle alone or those of [`Self::data_arc`].
+    /// Creates a tensor over memory. The bytes are not copied if they are aligned for the dtype and either this is
+    /// their only handle or they were obtained from [`Self::data_arc`].
     ///
     /// # Panics
-    /// If an element of the layout lies outside of the memory; for quantized dtypes and booleans of four bytes.
+    /// If the layout addresses an element outside of the memory; for quantized dtypes and booleans of four bytes.
     #[track_caller]
     pub fn new(data: Bytes, layout: Layout, dtype: BurnDType) -> Self {
         let Layout { shape, strides, start_offset } = layout;
         accept(tensor_over(data, &shape, &strides, start_offset, dtype))
     }
 
-    /// [`Self::new`] over shared memory.
+    /// Creates a tensor as [`Self::new`] does, over shared memory.
     ///
     /// # Panics
-    /// As there.
+    /// As [`Self::new`].
     #[track_caller]
     pub fn from_arc(data: Arc<Bytes>, layout: Layout, dtype: BurnDType) -> Self {
         Self::new(Arc::unwrap_or_clone(data), layout, dtype)
     }
 
-    /// A handle of the whole memory behind the tensor, for [`Self::from_arc`]. No copy.
+    /// Returns a handle of the whole memory block of the tensor, for [`Self::from_arc`]. No copy.
     pub fn data_arc(&self) -> Arc<Bytes> {
         Arc::new(hand_out_all(self.any()))
     }
@@ -135,17 +135,17 @@ impl T4aTensor {
         TensorMetadata::dtype(self)
     }
 
-    /// True if the elements lie in row-major order without gaps.
+    /// Returns true if the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.any().layout().is_contiguous()
     }
 
-    /// True if operations may overwrite the memory: no other tensor shares it, and the engine has allocated it.
+    /// Returns true if operations may overwrite the memory: no other tensor shares it, and the engine allocated it.
     pub fn is_unique(&self) -> bool {
         TensorMetadata::can_mut(self)
     }
 
-    /// The elements in row-major order from offset 0; copies those that do not lie so.
+    /// Returns the tensor in row-major order with offset 0; copies if its layout is another one.
     ///
     /// # Panics
     /// If memory runs out.
@@ -160,17 +160,17 @@ impl T4aTensor {
         }
     }
 
-    /// The whole memory behind the tensor as elements; booleans may be read as `u8`. The elements of the tensor lie in
-    /// it as [`Self::layout`] says.
+    /// Returns the whole memory block of the tensor as elements, which [`Self::layout`] addresses. Booleans may be
+    /// read as `u8`.
     ///
     /// # Panics
-    /// If the elements are of another dtype.
+    /// If `E` is not the element type of the dtype.
     #[track_caller]
     pub fn storage<E: Element + Pod>(&self) -> &[E] {
         accept(self.elements::<E>())
     }
 
-    /// The elements in row-major order, if they lie so and are of this dtype.
+    /// Returns the elements if they are in row-major order and of type `E`.
     pub fn as_slice<E: Element + Pod>(&self) -> Option<&[E]> {
         if E::dtype() != self.dtype() {
             return None;

@@ -1,5 +1,5 @@
-//! Reading several tensors at once, one after the other, since nothing is pending on a CPU; and what
-//! several devices do together, of which there is one.
+//! Transactions (reading several tensors at once) and collectives. A transaction reads one tensor after the other,
+//! because operations are synchronous on this backend; collectives have one participant, the only device.
 
 #[cfg(burn_line = "0.22")]
 use burn_backend::distributed::DistributedOps;

@@ -1,7 +1,7 @@
-//! Operations on the engine: as kernels on [`Eager`] arrays.
+//! Implementation of `Operations` for the engine: operations run as kernels on `Eager` arrays.
 //!
-//! In Burn 0.22 the engine has the name of Flex, in programs that patch `burn-flex`; in others Flex is Burn's own
-//! backend.
+//! In Burn 0.22 the engine is the type `Flex` in programs that patch `burn-flex`; in other programs `Flex` is
+//! Burn's own CPU backend.
 
 use burn_backend::tensor::FloatTensor;
 use t4a_diff::array::ElementKind;
@@ -13,7 +13,7 @@ use super::line::{Engine, T4aTensor, as_engine, from_engine, is_engine};
 use super::operation::{Operand, Operations, by_definition};
 use super::primitive::{Bools, Floats, Indices};
 
-/// The engine's kernels, or the portable definitions where Flex is Burn's own backend.
+/// Runs the engine's kernels; where `Flex` is Burn's own backend, the portable definitions.
 impl Operations for Engine {
     fn is_engine() -> bool {
         is_engine()
@@ -89,7 +89,7 @@ impl Operations for Engine {
     }
 }
 
-/// A value that is known already to be one of the engine.
+/// Unwraps a value whose backend was checked to be the engine.
 fn on_engine<T>(x: Option<T>) -> T {
     x.unwrap_or_else(|| unreachable!("tensors of one backend are of one type"))
 }
@@ -106,7 +106,7 @@ fn enter(x: &Operand<Engine>) -> Option<Value<Eager>> {
     })
 }
 
-/// A number has shape `[1]` in Burn.
+/// Converts an engine array to a primitive. A tensor of rank 0 gets shape `[1]`, since Burn has no rank 0.
 fn primitive<K: ElementKind>(x: Eager<K>) -> Result<FloatTensor<Engine>, TensorError> {
     let x = x.into_tensor()?;
     Ok(from_engine(T4aTensor::from_any(if x.rank() == 0 { x.reshape(&[1])? } else { x })?))

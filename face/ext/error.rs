@@ -1,4 +1,4 @@
-//! Errors of the extension functions, reported before any arithmetic.
+//! Errors of the extension functions. Shapes, dtypes and devices are checked before any arithmetic.
 
 use burn_backend::{DType, Shape};
 use t4a_einsum::{EinsumError, MismatchError};
@@ -8,21 +8,21 @@ use thiserror::Error;
 /// Result of an extension function.
 pub type Result<T, E = ExtError> = std::result::Result<T, E>;
 
-/// A rejected extension operation: what was required and what was given.
+/// Error of an extension operation: the requirement and the given shapes, dtypes or devices.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum ExtError {
-    /// Real and imaginary parts of different shapes.
+    /// Real and imaginary parts have different shapes.
     #[error("{op}: the real part has shape {re:?}, the imaginary part {im:?}")]
     ComplexShape { op: &'static str, re: Shape, im: Shape },
-    /// Tensors of different dtypes or devices, or a result asked for in another rank.
+    /// Operands have different dtypes or devices, or the result has another rank than requested.
     #[error(transparent)]
     Mismatch(#[from] MismatchError<DType>),
-    /// An einsum that cannot be computed as asked.
+    /// Invalid einsum: subscripts, sizes, plan or memory limit.
     #[error(transparent)]
     Einsum(#[from] EinsumError),
-    /// A failure of the tensors below.
+    /// Error of a tensor operation of the engine.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }

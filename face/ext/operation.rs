@@ -1,10 +1,10 @@
-//! Operations as values on Burn's backends: one trait for all of them.
+//! The trait [`Operations`]: runs operations that are values ([`Operation`]) on Burn backends.
 //!
-//! An [`Operation`] brings its shapes, its portable definition, its rules and the engine's kernels. A
-//! backend says how values run on it, and knows nothing about any single one.
+//! An [`Operation`] defines its result shapes, portable definition, derivative rules and engine kernels. A backend
+//! implements their evaluation without code for individual operations.
 //!
-//! One of your own has a name, shapes, a definition and a vjp; tangents follow, on every backend, and second
-//! derivatives where tapes lie over tapes:
+//! A user-defined operation needs a name, result shapes, a portable definition and a vjp. Tangents are derived from
+//! these on every backend; second derivatives are available on nested tapes.
 //!
 //! ```
 #![cfg_attr(burn_line = "0.21", doc = "use burn::backend::Autodiff;")]
@@ -69,15 +69,14 @@ pub use super::user::{call, call_jvp, float, route};
 #[cfg(burn_line = "0.22")]
 pub use super::user::{flags, integers};
 
-/// An operand of an operation on a backend.
+/// Operand of an operation on backend `B`.
 pub type Operand<B> = Value<Floats<B>>;
 
-/// Runs operations on a backend.
+/// Evaluation of operations on a backend.
 ///
-/// The defaults are the portable definitions in Burn's own operations, so `impl Operations for
-/// MyBackend {}` is all that another backend needs. The engine runs its kernels; `Autodiff<B>`
-/// records one node whose rule is the vjp on `B`, and its own vjp is the portable one, which Burn
-/// records: so it can be differentiated again.
+/// By default operations run by their portable definitions in Burn's own operations, so another backend needs only
+/// `impl Operations for MyBackend {}`. The engine runs kernels. `Autodiff<B>` records one node whose rule is the
+/// vjp on `B`; its own vjp is the portable one, recorded by Burn, and therefore differentiable again.
 #[cfg_attr(
     burn_line = "0.21",
     diagnostic::on_unimplemented(
@@ -97,18 +96,20 @@ pub type Operand<B> = Value<Floats<B>>;
     )
 )]
 pub trait Operations: Backend {
-    /// True if tensors here are the engine's. Elsewhere operations run by their definitions in those of the
-    /// backend, or in the engine through host data, which [`Policy::RejectFallback`] rejects.
+    /// Returns true if tensors of this backend are engine tensors. On other backends an operation runs by its
+    /// definition in the operations of the backend, or in the engine through host data, which
+    /// [`Policy::RejectFallback`] rejects.
     ///
     /// [`Policy::RejectFallback`]: crate::route::Policy::RejectFallback
     fn is_engine() -> bool {
         false
     }
 
-    /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
+    /// Computes the results from checked operands. `tracked` marks operands whose derivative will be computed.
     ///
     /// # Errors
-    /// Those of the operation; `RouteRejected`.
+    /// Errors of the operation; `RouteRejected` under
+    /// [`Policy::RejectFallback`](crate::route::Policy::RejectFallback).
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
@@ -117,26 +118,27 @@ pub trait Operations: Backend {
         by_definition(op, inputs, tracked)
     }
 
-    /// The kernel that computed a value, with the reason if it was a fallback; none where no route is kept.
+    /// Route of a value: the kernel that computed it, with the reason for a fallback; `None` on backends that keep
+    /// no route.
     fn route(_x: &Operand<Self>) -> Option<Route> {
         None
     }
 
-    /// A value that is on no tape, with this route, where one is kept.
+    /// Attaches a route to a value that is on no tape. No effect on backends that keep no route.
     #[must_use]
     fn with_route(x: Operand<Self>, _route: Route) -> Operand<Self> {
         x
     }
 
-    /// Values that [`Operations::vjp`] needs here if these operands are tracked.
+    /// Operands and results that [`Operations::vjp`] reads on this backend if these operands are tracked.
     fn keep<O: Operation>(op: &O, tracked: &[bool]) -> Keep {
         op.keep(tracked)
     }
 
-    /// Cotangents of the operands that want one; `None` is zero.
+    /// Computes cotangents of the operands in `reverse.wanted`; `None` means zero.
     ///
     /// # Errors
-    /// Those of the rule.
+    /// Errors of the derivative rule.
     fn vjp<O: Operation>(
         op: &O,
         reverse: &Reverse<'_, Floats<Self>>,
@@ -144,10 +146,10 @@ pub trait Operations: Backend {
         op.vjp(reverse)
     }
 
-    /// The results with their tangents, of operands with theirs.
+    /// Computes results and tangents from operands and their tangents.
     ///
     /// # Errors
-    /// Those of the rule.
+    /// Errors of the derivative rule.
     fn jvp<O: Operation>(
         op: &O,
         inputs: &[Value<Dual<Floats<Self>>>],
@@ -156,22 +158,22 @@ pub trait Operations: Backend {
         op.jvp(inputs, tracked)
     }
 
-    // Operations of arrays, for backends whose own are wrong or slow somewhere.
+    // Array operations that a backend may override where its own methods are wrong or slow.
 
-    /// [`Array::matmul`], in the precision of the elements.
+    /// [`Array::matmul`], accumulated in the precision of the elements.
     #[must_use]
     fn array_matmul(a: &Floats<Self>, b: &Floats<Self>) -> Floats<Self> {
         Floats(Self::float_matmul(a.0.clone(), b.0.clone()))
     }
 
-    /// [`Array::max`], [`Array::min`] if `least`.
+    /// [`Array::max`], or [`Array::min`] if `least`.
     #[must_use]
     fn array_extreme(x: &Floats<Self>, axis: usize, least: bool) -> Floats<Self> {
         let extreme = if least { Self::float_min_dim } else { Self::float_max_dim };
         Floats(extreme(x.0.clone(), axis))
     }
 
-    /// [`Array::argmax`], [`Array::argmin`] if `least`.
+    /// [`Array::argmax`], or [`Array::argmin`] if `least`.
     #[must_use]
     fn array_place(x: &Floats<Self>, axis: usize, least: bool) -> Indices<Self> {
         let place = if least { Self::float_argmin } else { Self::float_argmax };
@@ -207,8 +209,8 @@ pub trait Operations: Backend {
         None
     }
 
-    /// True if there is such a kernel here for operands like these. Operations that consist of kernels alone are no
-    /// fallback.
+    /// Returns true if this backend has the given kernel for operands like these. An operation composed of such
+    /// kernels does not count as a fallback.
     fn has_kernel(_kernel: Kernel, _inputs: &[Meta]) -> bool {
         false
     }
@@ -235,10 +237,11 @@ pub trait Operations: Backend {
     }
 }
 
-/// The route of an operation on operands like these where it runs by its definition: outside of the engine.
+/// Route of an operation that runs by its definition, on a backend other than the engine.
 ///
-/// [`Path::Device`] if the backend has kernels for all of it, [`Path::HostData`] if it is computed in the engine, else
-/// [`Path::Portable`]. Matrices that a kernel cannot serve, as singular ones, are computed in the engine all the same.
+/// [`Path::Device`] if the backend has kernels for all of it, [`Path::HostData`] if it is computed in the engine,
+/// otherwise [`Path::Portable`]. Matrices that a kernel cannot factorise, such as singular ones, are computed in
+/// the engine in any case.
 pub fn definition_route<B: Operations, O: Operation>(op: &O, inputs: &[Meta]) -> Route {
     let kernels = op.kernels(inputs);
     if !kernels.is_empty() && kernels.iter().all(|&kernel| B::has_kernel(kernel, inputs)) {
@@ -248,7 +251,7 @@ pub fn definition_route<B: Operations, O: Operation>(op: &O, inputs: &[Meta]) ->
     Route::because(path, Reason::OpUnsupported)
 }
 
-/// The portable definition, if it consists of kernels or the policy lets an operation leave these.
+/// Runs the portable definition, if the backend has kernels for all of it or the policy permits fallbacks.
 pub(crate) fn by_definition<O: Operation, B: Operations>(
     op: &O,
     inputs: &[Operand<B>],
@@ -267,7 +270,7 @@ pub(crate) fn by_definition<O: Operation, B: Operations>(
 /// Checks the operands and runs the operation.
 ///
 /// # Errors
-/// Those of the operation, before any work where shapes and dtypes tell.
+/// Errors of the operation. Shapes and dtypes are checked before any work.
 pub fn apply<O: Operation, B: Operations>(
     op: &O,
     inputs: &[Operand<B>],
@@ -277,7 +280,7 @@ pub fn apply<O: Operation, B: Operations>(
     B::run(op, inputs, &vec![false; inputs.len()])
 }
 
-/// The result of an operation that has one.
+/// As [`apply`], for an operation with one result.
 ///
 /// # Errors
 /// As [`apply`].
@@ -289,13 +292,13 @@ pub(crate) fn apply_one<O: Operation, B: Operations>(
     Ok(result.unwrap_or_else(|| unreachable!("one result")))
 }
 
-/// [`apply_one`], and the tangent of the result along tangents of the operands; `None` stands for zero.
+/// As [`apply_one`], with the tangent of the result; `None` as the tangent of an operand means zero.
 ///
 /// # Errors
-/// As [`apply`]; those of the rule.
+/// As [`apply`]; errors of the derivative rule.
 ///
 /// # Panics
-/// Unless there is a tangent, or none, for each operand, floats for floats.
+/// Unless `tangents` has one entry per operand, and tangents are given for float operands only.
 pub(crate) fn apply_jvp<O: Operation, B: Operations>(
     op: &O,
     inputs: &[Operand<B>],

@@ -1,7 +1,7 @@
-//! Trees of tensors: the arguments and results of scans and of function transformations.
+//! Trees of tensors (pytrees in JAX): arguments and results of scans and of function transformations.
 //!
-//! A tree is a tensor of any kind, `()`, a tuple, array, vector or option of trees, a `BTreeMap` from names
-//! to trees, a [`Static`] value, or a struct of those with [`#[derive(Tree)]`](derive@Tree).
+//! A tree is a tensor of any kind, `()`, a tuple, array, vector or option of trees, a `BTreeMap` from names to
+//! trees, a [`Static`] value, or a struct of trees with [`#[derive(Tree)]`](derive@Tree).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,19 +24,19 @@ pub use burn_t4a_derive::DispatchTree as Tree;
 pub use burn_t4a_derive::Tree;
 pub use t4a_diff::tree::{StaticValue, Structure, TreeError};
 
-/// A tensor of a tree.
+/// Leaf of a tree: a tensor of any kind.
 #[derive(Clone, Debug)]
 pub enum Leaf<B: Backend> {
-    /// Floats.
+    /// Float tensor.
     Float(FloatTensor<B>),
-    /// Integers.
+    /// Integer tensor.
     Int(IntTensor<B>),
-    /// Booleans.
+    /// Boolean tensor.
     Bool(BoolTensor<B>),
 }
 
 impl<B: Backend> Leaf<B> {
-    /// The shape.
+    /// Shape of the tensor.
     pub fn shape(&self) -> Shape {
         match self {
             Self::Float(x) => x.shape(),
@@ -45,7 +45,7 @@ impl<B: Backend> Leaf<B> {
         }
     }
 
-    /// The tensor in a shape with as many elements.
+    /// Reshapes the tensor to a shape with as many elements.
     fn reshape(self, shape: Shape) -> Self {
         match self {
             Self::Float(x) => Self::Float(B::float_reshape(x, shape)),
@@ -54,7 +54,7 @@ impl<B: Backend> Leaf<B> {
         }
     }
 
-    /// Floats, integers or booleans.
+    /// Kind of the tensor as a word for messages: `floats`, `integers` or `booleans`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Float(_) => "floats",
@@ -64,7 +64,7 @@ impl<B: Backend> Leaf<B> {
     }
 }
 
-/// The remaining leaves of a tree that is being built.
+/// Iterator over the remaining leaves while a tree is built.
 #[derive(Debug)]
 pub struct Leaves<B: Backend>(IntoIter<(Leaf<B>, Option<usize>)>);
 
@@ -75,8 +75,8 @@ impl<B: Backend> From<Vec<Leaf<B>>> for Leaves<B> {
 }
 
 impl<B: Backend> Leaves<B> {
-    /// Leaves that may have one axis more than their type: an axis of size 1, which is removed where it is not
-    /// asked for. Burn writes a number as `[1]`, so that a batch of them is `[b, 1]` or `[b]`.
+    /// Leaves with an optional extra axis of size 1, which is removed if the tensor type has one axis less. Burn
+    /// represents a scalar by shape `[1]`, so a batch of scalars has shape `[b, 1]` or `[b]`.
     pub fn with_unit_axes(all: impl IntoIterator<Item = (Leaf<B>, Option<usize>)>) -> Self {
         Self(all.into_iter().collect::<Vec<_>>().into_iter())
     }
@@ -86,18 +86,19 @@ impl<B: Backend> Leaves<B> {
         next.map_or_else(|| structure.mismatch("*"), Ok)
     }
 
-    /// The next leaf, of any kind and rank.
+    /// Takes the next leaf, of any kind and rank.
     ///
     /// # Errors
-    /// [`TreeError::Structure`] unless a leaf is next.
+    /// [`TreeError::Structure`] unless `structure` is a leaf and one is left.
     pub fn any(&mut self, structure: &Structure) -> Result<Leaf<B>, TreeError> {
         Ok(self.next(structure)?.0)
     }
 
-    /// The next leaf, for a tensor of this kind and rank: `accept` has none for leaves of another kind.
+    /// Takes the next leaf as a tensor of this kind and rank; `accept` returns `None` for leaves of another kind.
     ///
     /// # Errors
-    /// [`TreeError::Structure`] unless a leaf is next; [`TreeError::Leaf`] for another kind or rank.
+    /// [`TreeError::Structure`] unless `structure` is a leaf and one is left; [`TreeError::Leaf`] for another kind
+    /// or rank.
     pub fn take<T>(
         &mut self,
         structure: &Structure,
@@ -120,10 +121,10 @@ impl<B: Backend> Leaves<B> {
     }
 }
 
-/// A tree of tensors of a backend.
+/// A tree of tensors of backend `B`.
 ///
-/// Structs implement it by [`#[derive(Tree)]`](derive@Tree). By hand, a struct is written as the tuple of its fields:
-/// `structure`, `leaves` and `build` of the tuple serve it.
+/// Structs implement it by [`#[derive(Tree)]`](derive@Tree). A manual implementation delegates `structure`,
+/// `leaves` and `build` to the tuple of the fields.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors of `{B}`",
     label = "not a `Tree`",
@@ -136,24 +137,24 @@ pub trait Tree<
     #[cfg(burn_line = "0.22")] B: Backend = Dispatch,
 >: Sized
 {
-    /// The same tree on another backend; [`OneBackend`] where there is none.
+    /// The same tree on another backend; [`OneBackend`] for types that exist on one backend only.
     #[cfg(burn_line = "0.21")]
     type On<C: Backend>: Tree<C>;
 
-    /// Everything but the tensors.
+    /// Structure of the tree: everything except the tensors.
     fn structure(&self) -> Structure;
 
-    /// Appends the tensors, in the order of [`Structure::paths`].
+    /// Appends the leaves in the order of [`Structure::paths`].
     fn leaves(self, all: &mut Vec<Leaf<B>>);
 
-    /// The tree of this structure with the next leaves.
+    /// Builds the tree of this structure from the next leaves.
     ///
     /// # Errors
-    /// [`TreeError`] unless structure, kinds and ranks are those of the type.
+    /// [`TreeError`] if structure, kinds or ranks do not match the type.
     fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self, TreeError>;
 }
 
-/// The structure of a tree, and its tensors in order.
+/// Splits a tree into its structure and its leaves in order (`tree_flatten` in JAX).
 pub fn flatten<B: Backend, T: Tree<B>>(tree: T) -> (Structure, Vec<Leaf<B>>) {
     let structure = tree.structure();
     let mut all = Vec::new();
@@ -161,10 +162,10 @@ pub fn flatten<B: Backend, T: Tree<B>>(tree: T) -> (Structure, Vec<Leaf<B>>) {
     (structure, all)
 }
 
-/// As [`flatten`], for a tree without integers and booleans.
+/// As [`flatten`], for a tree of float tensors only.
 ///
 /// # Errors
-/// [`TreeError::NotFloats`] with the path of the first leaf that is something else.
+/// [`TreeError::NotFloats`] with the path of the first leaf of another kind.
 pub fn flatten_floats<B: Backend, T: Tree<B>>(
     tree: T,
 ) -> Result<(Structure, Vec<FloatTensor<B>>), TreeError> {
@@ -180,7 +181,7 @@ pub fn flatten_floats<B: Backend, T: Tree<B>>(
     Ok((structure, all))
 }
 
-/// The tree of this structure with these tensors.
+/// Builds a tree from its structure and leaves (`tree_unflatten` in JAX).
 ///
 /// # Errors
 /// As [`Tree::build`].
@@ -191,7 +192,7 @@ pub fn build<B: Backend, T: Tree<B>>(
     T::build(structure, &mut Leaves::from(leaves))
 }
 
-/// As [`build`], of floats.
+/// As [`build`], from float tensors.
 ///
 /// # Errors
 /// As [`Tree::build`].
@@ -202,8 +203,8 @@ pub fn build_floats<B: Backend, T: Tree<B>>(
     build(structure, leaves.into_iter().map(Leaf::Float).collect())
 }
 
-/// A value of a tree that is not a tensor. It is part of the structure: trees with different values have different
-/// structures, and a compiled function is recorded once for each value.
+/// A value in a tree that is not a tensor. It is part of the structure: trees with different values have different
+/// structures, and a compiled function is recorded once per value.
 ///
 #[cfg_attr(
     burn_line = "0.21",
@@ -235,7 +236,7 @@ where
     }
 }
 
-/// The counterpart, on other backends, of a tree that exists on one backend only: a type without values.
+/// Placeholder without values for the counterpart of a single-backend tree on other backends.
 #[cfg(burn_line = "0.21")]
 #[derive(Clone, Copy, Debug)]
 pub struct OneBackend<C>(PhantomData<C>, std::convert::Infallible);

@@ -1,5 +1,5 @@
-//! Schemes of Burn 0.22. Blocks have a shape: a tensor `[n, m]` in blocks of `[a, b]` is read as
-//! `[n/a, a, m/b, b]`. In a scheme of two levels the scales of the blocks are relative to one of the tensor.
+//! Quantization schemes of Burn 0.22, with blocks of any shape: a tensor `[n, m]` in blocks of `[a, b]` is reshaped
+//! to `[n/a, a, m/b, b]`. In a scheme with two levels the scales of blocks are relative to one scale of the tensor.
 
 use burn_backend::quantization::{
     QuantMode, QuantScheme, QuantizationParametersPrimitive, QuantizedBytes, ScaleDtype,
@@ -12,7 +12,7 @@ use t4a_tensor::{AnyTensor, Result, Tensor, TensorError, quantized};
 
 use super::{BurnT4a, Scales, floats, one_per_block};
 
-/// True for symmetric schemes whose scales can be stored.
+/// Returns true for symmetric schemes whose scale dtype the backend can store.
 pub(crate) fn supported(scheme: &QuantScheme) -> bool {
     scheme.mode == QuantMode::Symmetric && quantizable(scheme)
 }
@@ -26,27 +26,28 @@ pub(super) fn check(op: &'static str, scheme: &QuantScheme) -> Result<()> {
     Err(TensorError::value(op, format!("{scheme:?} is not supported")))
 }
 
-/// True for several scales.
+/// Returns true if the scheme has more than one scale.
 pub(super) fn any(scheme: &QuantScheme) -> bool {
     scheme.block_size().is_some()
 }
 
-/// The scheme of permuted axes.
+/// Returns the scheme with its block shape permuted like the axes of the tensor.
 pub(super) fn permuted(mut scheme: QuantScheme, rank: usize, axes: &[usize]) -> QuantScheme {
     scheme.permute_block_dims(rank, axes);
     scheme
 }
 
-/// A scale as its dtype stores it; zero becomes the least positive one.
+/// Rounds a scale to its dtype; a scale that is not positive and finite is replaced by the smallest positive one.
 fn stored(scale: f32, dtype: ScaleDtype) -> f32 {
     let scale = scale_to_dtype(scale, dtype);
     if scale > 0.0 && scale.is_finite() { scale } else { scale_to_dtype(f32::MIN_POSITIVE, dtype) }
 }
 
-/// A pair of axes per axis, the blocks and the elements in one, or one axis for all without blocks.
+/// Shape with two axes per axis of the tensor (number of blocks, block size), or one axis of all elements for a
+/// scheme without blocks.
 ///
 /// # Errors
-/// [`TensorError::Value`] if an axis is not a whole number of blocks.
+/// [`TensorError::Value`] if a block size does not divide its axis.
 fn grid(op: &'static str, shape: &[usize], scheme: &QuantScheme) -> Result<Vec<usize>> {
     let Some(block) = scheme.block_size() else {
         return Ok(vec![shape.iter().product()]);
@@ -64,7 +65,7 @@ fn grid(op: &'static str, shape: &[usize], scheme: &QuantScheme) -> Result<Vec<u
     Ok(pairs)
 }
 
-/// A grid of all elements, and scales that broadcast in it.
+/// Returns the shape of the tensor split into blocks, and scales that broadcast to it.
 pub(super) fn steps(
     op: &'static str,
     shape: &[usize],
@@ -84,7 +85,7 @@ pub(super) fn steps(
     Ok((grid, each))
 }
 
-/// Scales by which the largest magnitudes are the ends of the range.
+/// Scales that map the largest magnitude of each block to the end of the range of codes.
 pub(super) fn covering(op: &'static str, x: &AnyTensor, scheme: &QuantScheme) -> Result<Scales> {
     let grid = grid(op, x.shape(), scheme)?;
     let peaks = if any(scheme) {
@@ -109,10 +110,10 @@ pub(super) fn covering(op: &'static str, x: &AnyTensor, scheme: &QuantScheme) ->
     Ok(Scales { each: Tensor::from_vec(scales, peaks.shape())?.into(), global })
 }
 
-/// Scales from an argument.
+/// Validates scales given as an argument.
 ///
 /// # Errors
-/// [`TensorError::Value`] for another number of scales, or of levels.
+/// [`TensorError::Value`] if the number of scales or of levels differs from that of the scheme.
 pub(super) fn given(
     op: &'static str,
     parameters: QuantizationParametersPrimitive<BurnT4a>,
@@ -135,13 +136,13 @@ pub(super) fn given(
     Ok(Scales { each: Tensor::from_vec(scales, &grid)?.into(), global })
 }
 
-/// The bytes of data.
+/// Number of bytes of quantized data with this shape and scheme.
 pub(super) fn bytes(op: &'static str, shape: &Shape, scheme: &QuantScheme) -> Result<usize> {
     grid(op, shape, scheme)?;
     Ok(quantized_data_len(scheme, shape))
 }
 
-/// The codes and scales of data.
+/// Decodes codes and scales from data.
 pub(super) fn read(bytes: Bytes, shape: &Shape, scheme: QuantScheme) -> Result<(Vec<i8>, Scales)> {
     let grid = params_shape(shape, &scheme);
     let (values, scales) = QuantizedBytes { bytes, scheme, shape: shape.clone() }.into_vec_i8();
@@ -149,7 +150,7 @@ pub(super) fn read(bytes: Bytes, shape: &Shape, scheme: QuantScheme) -> Result<(
     Ok((values, Scales { each, global: scales.global }))
 }
 
-/// Data of codes and scales.
+/// Encodes codes and scales as data.
 pub(super) fn data(
     values: Vec<i8>,
     shape: &[usize],

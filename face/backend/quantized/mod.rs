@@ -1,7 +1,7 @@
 //! Quantized tensors: codes of eight bits and their scales, converted by the engine ([`t4a_tensor::quantized`]).
-//! Operations that are not listed here dequantise and compute in floats.
+//! Operations without a method here dequantize and compute in floats.
 //!
-//! Blocks differ between the lines of Burn: runs of elements in 0.21 (`runs`), boxes in 0.22 (`boxes`).
+//! Blocks differ between the versions of Burn: runs of elements in 0.21 (`runs`), boxes in 0.22 (`boxes`).
 
 use burn_backend::ops::QTensorOps;
 use burn_backend::quantization::{
@@ -35,18 +35,18 @@ use runs as blocks;
 /// A quantized tensor of the backend. Cloning shares the memory.
 #[derive(Clone, Debug)]
 pub struct T4aQTensor {
-    /// The codes, `i8`: integers, or the bits of floats.
+    /// Codes, dtype `i8`: integers, or the bits of 8- or 4-bit floats.
     values: AnyTensor,
     scales: Scales,
     scheme: QuantScheme,
 }
 
-/// The scales of a quantized tensor.
+/// Scales of a quantized tensor.
 #[derive(Clone, Debug)]
 struct Scales {
-    /// `f32`: one, or one per block.
+    /// Dtype `f32`: one scale, or one per block.
     each: AnyTensor,
-    /// A scale of the tensor that those of the blocks are relative to.
+    /// Scale of the whole tensor, by which the scales of blocks are multiplied.
     #[cfg(burn_line = "0.22")]
     global: Option<f32>,
 }
@@ -78,7 +78,7 @@ impl TensorMetadata for T4aQTensor {
     }
 }
 
-/// The meaning of the codes of a scheme.
+/// Converts the value type of a scheme to the engine's interpretation of codes.
 fn code(scheme: &QuantScheme) -> Code {
     match scheme.value {
         QuantValue::E4M3 => Code::Floats(Minifloat::E4M3),
@@ -91,13 +91,13 @@ fn code(scheme: &QuantScheme) -> Code {
     }
 }
 
-/// The elements of a tensor of floats as `f32`.
+/// Reads the elements of a float tensor as `f32`.
 fn floats(x: AnyTensor) -> Result<Vec<f32>> {
     x.cast(DType::F32)?.typed::<f32>()?.to_vec()
 }
 
 /// # Errors
-/// [`TensorError::Value`] unless there is a scale for every block.
+/// [`TensorError::Value`] unless there is one scale per block.
 fn one_per_block(op: &'static str, required: usize, given: usize) -> Result<()> {
     if required == given {
         return Ok(());
@@ -106,14 +106,14 @@ fn one_per_block(op: &'static str, required: usize, given: usize) -> Result<()> 
 }
 
 impl T4aQTensor {
-    /// The values as `f32`.
+    /// Returns the values as `f32`.
     fn dequantized(&self) -> Result<AnyTensor> {
         let shape = self.values.shape();
         let (grid, steps) = blocks::steps("dequantize", shape, &self.scales, &self.scheme)?;
         quantized::dequantize(&self.values, &grid, steps, code(&self.scheme))
     }
 
-    /// The codes of `x / s`.
+    /// Quantizes `x` with given scales: codes of `x / s`.
     fn quantized(
         op: &'static str,
         x: &AnyTensor,
@@ -126,7 +126,7 @@ impl T4aQTensor {
         Ok(Self { values, scales, scheme })
     }
 
-    /// Quantizes with scales that cover the largest magnitude of the tensor or of each block.
+    /// Quantizes with scales computed from the largest magnitude of the tensor or of each block.
     fn covering(x: &AnyTensor, scheme: &QuantScheme) -> Result<Self> {
         const OP: &str = "quantize_dynamic";
         blocks::check(OP, scheme)?;
@@ -135,8 +135,8 @@ impl T4aQTensor {
         Self::quantized(OP, &x, scheme, scales)
     }
 
-    /// An operation that moves values: of the codes, or, where blocks would be torn, of the floats,
-    /// which are then quantized by `scheme`.
+    /// Applies an operation that moves elements to the codes. With several blocks, whose elements the operation
+    /// would separate, applies it to the dequantized values and quantizes the result by `scheme`.
     #[track_caller]
     fn moved(
         self,
@@ -150,14 +150,15 @@ impl T4aQTensor {
         })
     }
 
-    /// [`Self::moved`] in an order of the axes that is that of the blocks too.
+    /// Permutes the axes of the tensor and of the block shape, by [`Self::moved`].
     #[track_caller]
     fn permuted(self, axes: &[usize]) -> T4aQTensor {
         let scheme = blocks::permuted(self.scheme, self.values.rank(), axes);
         self.moved(scheme, |x| x.permute(axes))
     }
 
-    /// Numbers in the order of the elements: integers under one scale are, other values are dequantized.
+    /// Numbers with the same order as the elements: the codes themselves if they are integers with one scale,
+    /// otherwise the dequantized values.
     fn ordered(&self) -> Result<AnyTensor> {
         match (blocks::any(&self.scheme), code(&self.scheme)) {
             (false, Code::Integers { .. }) => Ok(self.values.clone()),
@@ -175,7 +176,7 @@ impl T4aQTensor {
         blocks::check(OP, &scheme)?;
         match (scheme.store, code(&scheme)) {
             (QuantStore::Native, _) | (QuantStore::PackedU32(0), Code::Integers { .. }) => {}
-            // Burn does not unpack the others.
+            // Burn does not unpack other stores.
             (store, _) => {
                 let message = format!("{:?} stored as {store:?} is not supported", scheme.value);
                 return Err(TensorError::value(OP, message));

@@ -1,5 +1,5 @@
-//! Schemes of Burn 0.21. A block is a run of elements in row-major order, whatever its shape; the last one may be
-//! shorter.
+//! Quantization schemes of Burn 0.21. A block is a run of elements in row-major order, independent of the shape;
+//! the last block may be shorter.
 
 use burn_backend::quantization::{
     QuantLevel, QuantScheme, QuantStore, QuantizationParametersPrimitive, QuantizedBytes,
@@ -20,7 +20,7 @@ impl QTensorPrimitive for T4aQTensor {
 }
 
 /// # Errors
-/// [`TensorError::Value`] for blocks of no elements.
+/// [`TensorError::Value`] for a block size of zero.
 pub(super) fn check(op: &'static str, scheme: &QuantScheme) -> Result<()> {
     match scheme.level {
         QuantLevel::Block(block) if block.num_elements() == 0 => {
@@ -30,17 +30,17 @@ pub(super) fn check(op: &'static str, scheme: &QuantScheme) -> Result<()> {
     }
 }
 
-/// True for several scales.
+/// Returns true if the scheme has more than one scale.
 pub(super) fn any(scheme: &QuantScheme) -> bool {
     matches!(scheme.level, QuantLevel::Block(_))
 }
 
-/// The scheme of permuted axes.
+/// Returns the scheme after a permutation of axes: unchanged, since blocks have no shape.
 pub(super) fn permuted(scheme: QuantScheme, _rank: usize, _axes: &[usize]) -> QuantScheme {
     scheme
 }
 
-/// The number of blocks in so many elements, and the elements of one; without blocks, one of all.
+/// Number of blocks in `len` elements, and elements per block; without blocks, one block of all elements.
 fn blocks(len: usize, scheme: &QuantScheme) -> (usize, usize) {
     match scheme.level {
         QuantLevel::Tensor => (1, len),
@@ -48,18 +48,19 @@ fn blocks(len: usize, scheme: &QuantScheme) -> (usize, usize) {
     }
 }
 
-/// A scale that can be divided by.
+/// Replaces a scale that is zero, subnormal or not finite by `f32::MIN_POSITIVE`, so that values can be divided by
+/// it.
 fn stored(scale: f32) -> f32 {
     if scale.is_normal() { scale } else { f32::MIN_POSITIVE }
 }
 
-/// Scales of blocks, `[blocks, 1]`.
+/// Scales of blocks, shape `[blocks, 1]`.
 fn scales(values: Vec<f32>) -> Result<Scales> {
     let count = values.len();
     Ok(Scales { each: Tensor::from_vec(values, &[count, 1])?.into() })
 }
 
-/// A grid of all elements, and scales that broadcast in it.
+/// Returns the shape of the tensor split into blocks, and scales that broadcast to it.
 pub(super) fn steps(
     _op: &'static str,
     shape: &[usize],
@@ -74,16 +75,16 @@ pub(super) fn steps(
     if count * size == len {
         return Ok((vec![count, size], scales.each.clone()));
     }
-    // The last block is shorter: a scale per element.
+    // The last block is shorter, so there is one scale per element.
     let each = scales.each.expand(&[count, size])?.reshape(&[count * size])?;
     Ok((vec![len], slice(&each, &[Slice::from(0..len)])?))
 }
 
-/// Scales by which the largest magnitudes are the ends of the range.
+/// Scales that map the largest magnitude of each block to the end of the range of codes.
 pub(super) fn covering(_op: &'static str, x: &AnyTensor, scheme: &QuantScheme) -> Result<Scales> {
     let (count, size) = blocks(x.numel(), scheme);
     let flat = x.reshape(&[x.numel()])?;
-    // Zeros to the end of the last block.
+    // Padding of the last block with zeros.
     let rest: AnyTensor = Tensor::<f32>::zeros(&[count * size - x.numel()])?.into();
     let whole = if rest.numel() == 0 { flat } else { AnyTensor::cat(&[flat, rest], 0)? };
     let peaks = floats(quantized::peaks(&whole, &[count, size], &[1])?)?;
@@ -91,10 +92,10 @@ pub(super) fn covering(_op: &'static str, x: &AnyTensor, scheme: &QuantScheme) -
     scales(peaks.into_iter().map(|peak| stored(2.0 * peak / (high - low))).collect())
 }
 
-/// Scales from an argument.
+/// Validates scales given as an argument.
 ///
 /// # Errors
-/// [`TensorError::Value`] for another number of scales.
+/// [`TensorError::Value`] if the number of scales differs from the number of blocks.
 pub(super) fn given(
     op: &'static str,
     parameters: QuantizationParametersPrimitive<BurnT4a>,
@@ -106,7 +107,7 @@ pub(super) fn given(
     scales(given.into_iter().map(stored).collect())
 }
 
-/// The bytes of the values in data.
+/// Number of bytes that the codes take in data.
 fn value_bytes(len: usize, scheme: &QuantScheme) -> usize {
     match scheme.store {
         QuantStore::Native => len,
@@ -114,13 +115,13 @@ fn value_bytes(len: usize, scheme: &QuantScheme) -> usize {
     }
 }
 
-/// The bytes of data.
+/// Number of bytes of quantized data.
 pub(super) fn bytes(_op: &'static str, shape: &Shape, scheme: &QuantScheme) -> Result<usize> {
     let len = shape.num_elements();
     Ok(value_bytes(len, scheme) + 4 * blocks(len, scheme).0)
 }
 
-/// The codes and scales of data.
+/// Decodes codes and scales from data.
 pub(super) fn read(bytes: Bytes, shape: &Shape, scheme: QuantScheme) -> Result<(Vec<i8>, Scales)> {
     let len = shape.num_elements();
     let (values, each) = bytes.split_at(value_bytes(len, &scheme));
@@ -130,14 +131,14 @@ pub(super) fn read(bytes: Bytes, shape: &Shape, scheme: QuantScheme) -> Result<(
     let each = scales(words(each).into_iter().map(f32::from_bits).collect())?;
     let values: Vec<i8> = match scheme.store {
         QuantStore::Native => values.iter().map(|&byte| byte as i8).collect(),
-        // Burn counts the blocks of a scheme rounded down, so it unpacks the values under one scale.
+        // Burn rounds the number of blocks down, so its unpacking is called with a scheme of one scale.
         _ => {
             let mut packed = words(values);
             packed.push(0);
             let bytes = Bytes::from_elems(packed);
             let scheme = scheme.with_level(QuantLevel::Tensor);
             let (mut values, _) = QuantizedBytes { bytes, scheme, num_elements: len }.into_vec_i8();
-            // Words that the last values do not fill.
+            // Removes the padding of the last packed word.
             values.truncate(len);
             values
         }
@@ -145,7 +146,7 @@ pub(super) fn read(bytes: Bytes, shape: &Shape, scheme: QuantScheme) -> Result<(
     Ok((values, each))
 }
 
-/// Data of codes and scales.
+/// Encodes codes and scales as data.
 pub(super) fn data(
     values: Vec<i8>,
     shape: &[usize],

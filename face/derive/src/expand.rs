@@ -1,4 +1,4 @@
-//! The implementation that a derive writes.
+//! Code generation for `#[derive(Tree)]`.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{format_ident, quote};
@@ -8,7 +8,7 @@ use syn::{
     TypeParamBound, parse2,
 };
 
-/// The line of Burn.
+/// Version of Burn whose trait is implemented.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Burn 0.21: backends are type parameters.
@@ -18,7 +18,7 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    /// The module of the trait.
+    /// Path of the module that defines the trait.
     fn module(self) -> TokenStream {
         match self {
             Self::Backends => quote!(::burn_t4a::ext::tree),
@@ -32,7 +32,7 @@ pub(crate) fn expand(input: TokenStream, line: Line) -> TokenStream {
     item.unwrap_or_else(|error| error.to_compile_error())
 }
 
-/// A field: how it is accessed, its name in the structure, and whether it is a static value.
+/// A field: its accessor, its name in the structure, and whether it is a static value.
 struct Part {
     member: Member,
     name: String,
@@ -65,7 +65,7 @@ impl Part {
     }
 }
 
-/// The type after `backend =` in the attribute of a struct.
+/// Type given by `#[tree(backend = Type)]` on the struct.
 fn named_backend(input: &DeriveInput) -> Result<Option<Type>> {
     let mut backend = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("tree")) {
@@ -90,7 +90,7 @@ fn is_backend(bound: &TypeParamBound) -> bool {
     }
 }
 
-/// True if an identifier occurs in tokens, groups included.
+/// Returns true if an identifier occurs in the tokens, including nested groups.
 fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(other) => other == *name,
@@ -134,7 +134,7 @@ fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
         }
     };
 
-    // Parameters of fields that are trees.
+    // A type parameter is a tree if a field that is not fixed mentions it.
     let is_tree = |parameter: &Ident| {
         let trees = parts.iter().filter(|part| !part.fixed);
         let types = trees.map(|Part { ty, .. }| quote!(#ty));

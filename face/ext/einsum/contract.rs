@@ -1,4 +1,4 @@
-//! Contractions of floats of a backend: the plan, checked against the operands, as operations.
+//! Contractions of float tensors of a backend: plans an einsum for its operands and runs it as an operation.
 
 use burn_backend::DType;
 use t4a_diff::{Pairs, Value};
@@ -8,10 +8,10 @@ use crate::ext::error::{ExtError, Result};
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 
-/// An operand: dtype, device and shape, and its parts.
+/// An operand: dtype, device and shape, and its primitives.
 pub(super) type Described<V, S, P> = ((DType, V, S), P);
 
-/// The contraction over a semiring, for a result of this rank.
+/// Contracts over a semiring; the result must have the given rank.
 pub(super) fn contract<S, B, V, Sizes>(
     expression: impl Expression,
     operands: Vec<Described<V, Sizes, Floats<B>>>,
@@ -29,13 +29,13 @@ where
         expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, rank, 0)?;
     let op = Contraction { plan, semiring: S::TAG };
     let inputs: Vec<_> = operands.into_iter().map(Value::Float).collect();
-    // Checked when the plan was made for them.
+    // The operands were checked when the plan was made.
     let out = B::run(&op, &inputs, &vec![false; inputs.len()])?;
     let result = out.results.into_iter().next();
     Ok(result.unwrap_or_else(|| unreachable!("one result")))
 }
 
-/// Both parts of the contraction of complex numbers, for a result of this rank.
+/// Contracts complex numbers given as pairs of real and imaginary part; the result must have the given rank.
 pub(super) fn contract_pairs<B, V, Sizes>(
     expression: impl Expression,
     operands: Vec<Described<V, Sizes, [Floats<B>; 2]>>,

@@ -1,4 +1,4 @@
-//! Contractions in the engine of elements that have left their backend.
+//! Contractions in the engine of tensors that were read from their backend.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use t4a_tensor::route::{Path, Reason, Route};
 use crate::ext::error::{ExtError, Result};
 use crate::ext::line::{T4aTensor, data_dtype};
 
-/// The elements of a tensor.
+/// Elements, shape and device of a tensor.
 #[derive(Debug)]
 pub(super) struct Host<V> {
     pub(super) data: TensorData,
     pub(super) shape: Shape,
     pub(super) device: V,
-    /// True if the tensor is the engine's.
+    /// True if the tensor is an engine tensor.
     pub(super) native: bool,
 }
 
-/// A contraction of operands in the engine.
+/// Planned contraction with operands in the engine.
 pub(super) struct Job<V> {
     plan: Arc<Plan>,
     operands: Vec<AnyTensor>,
@@ -29,9 +29,10 @@ pub(super) struct Job<V> {
 }
 
 impl<V: Clone> Job<V> {
-    /// Plans for a result of this rank, with `extra` axes more than labels, elements of `factor` times the size.
+    /// Plans a contraction whose result has rank `rank`, with `extra` axes beyond the labels of the output and
+    /// elements `factor` times as large.
     ///
-    /// `place` is the device of a tensor, without the tape.
+    /// `place` returns the device of a tensor without its tape.
     pub(super) fn new<P: Debug + PartialEq>(
         op: &'static str,
         expression: impl Expression,
@@ -60,7 +61,7 @@ impl<V: Clone> Job<V> {
         Ok(Self { plan, operands, device })
     }
 
-    /// The elements of the result of the engine's contraction, and its route.
+    /// Runs the contraction; returns the elements of the result and its route.
     pub(super) fn run(
         &self,
         contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,

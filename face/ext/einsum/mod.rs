@@ -1,35 +1,33 @@
-//! Einsum over semirings on Burn tensors, with gradients.
+//! Einsum over semirings on Burn tensors, with derivatives.
 //!
 //! | task | |
 //! |---|---|
-//! | a contraction of any number of tensors | [`einsum()`] |
-//! | the same over another semiring: log Z, best path | [`semiring_einsum`] of [`LogSumExp`], [`MaxPlus`], … |
+//! | contract any number of tensors | [`einsum()`] |
+//! | contract over another semiring: log Z, best path | [`semiring_einsum`] of [`LogSumExp`], [`MaxPlus`], … |
 //! | complex tensors | [`complex_einsum`] |
-//! | how many ways attain the best, the K best | [`counting_einsum`], [`k_best_einsum`] |
+//! | number of optimal assignments, K best values | [`counting_einsum`], [`k_best_einsum`] |
 //! | booleans, integers | [`bool_einsum`], [`int_einsum`] |
-//! | an order, sizes of new labels, a bound of memory, what it will cost | [`Einsum`], [`Plan::report`] |
-//! | a semiring of one's own | [`ArraySemiring`], [`Custom`] |
+//! | contraction order, sizes of new labels, memory limit, cost | [`Einsum`], [`Plan::report`] |
+//! | user-defined semiring | [`ArraySemiring`], [`Custom`] |
 //!
-//! Contractions are operations of [`t4a_einsum`], see [`Contraction`]: on the tape every pairwise step of
-//! the plan is one node.
+//! Contractions are operations of [`t4a_einsum`], see [`Contraction`]. On a tape every pairwise step of the plan is
+//! one node.
 //!
-//! Burn has no tensors of rank 0: a scalar has shape `[1]` here, as operand and as result.
+//! Burn has no tensors of rank 0: scalars have shape `[1]` here, as operands and results.
 //!
 //! # Gradients
 //!
-//! [`MaxPlus`], [`MinPlus`], [`MaxMul`]
-//! and [`MaxMin`] pass the cotangent on to the first of the best terms, a
-//! subgradient; [`LogSumExp`] to all terms by their share.
+//! [`MaxPlus`], [`MinPlus`], [`MaxMul`] and [`MaxMin`] pass the cotangent to the first of the best terms, which is
+//! a subgradient. [`LogSumExp`] distributes it over all terms by their softmax weights.
 //!
-//! - A 0 of the semiring has no candidate and passes nothing on, in any order of derivative:
-//!   −∞ in a log-sum-exp leaves gradients and Hessians of the rest finite and right. That holds for
-//!   an operand that is only copied too. Factors of +∞ of (max, ×) have infinite derivatives, NaN in
-//!   the second order.
-//! - Ties go to the first term: terms are numbered by the labels that a step of the plan sums, those
-//!   that occur first in the subscripts slowest ([`Plan::labels`]), sliced labels before others. Of
-//!   two equal factors of (max, min) the one counts that the path names first.
-//! - NaN comes out wherever it goes in and wins against every number. Terms of +∞ of a log-sum-exp
-//!   share equally, at each step and among slices.
+//! - If a sum equals the zero of the semiring, no term receives a cotangent, in any order of derivative: −∞ in a
+//!   log-sum-exp leaves gradients and Hessians of other elements finite and correct. This holds for an operand that
+//!   is only copied too. Factors of +∞ of (max, ×) have infinite first derivatives and NaN second derivatives.
+//! - The first of equal terms receives the cotangent. Terms are numbered by the labels that a step of the plan
+//!   sums: labels that occur first in the subscripts vary slowest ([`Plan::labels`]), sliced labels before others.
+//!   Of two equal factors of (max, min), the one that is first in the path receives it.
+//! - NaN propagates: it takes precedence over every number in a maximum or minimum. Terms of +∞ of a log-sum-exp
+//!   share the cotangent equally, at each step and among slices.
 
 mod call;
 mod contract;

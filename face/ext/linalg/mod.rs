@@ -1,11 +1,11 @@
-//! Matrix factorisations on Burn tensors, differentiable on its tape; in Burn 0.21 to any order.
+//! Matrix factorisations and functions on Burn tensors, differentiable on its tape; in Burn 0.21 to any order.
 //!
-//! They take real tensors or [`Complex`](super::Complex) ones of rank 2 to 8, and are written once, in
-//! [`t4a_linalg::user`], which lists them and says what they report and what happens at ties: here is what
-//! their matrices are on Burn.
+//! Operands are real tensors or [`Complex`](super::Complex) ones of rank 2 to 8. The functions are those of
+//! [`t4a_linalg::user`], which documents their results, errors and behaviour at degeneracies; this module
+//! implements its trait [`Matrix`] for Burn tensors.
 //!
-//! All functions work on batches `[…, m, n]` in f32 and f64, real or complex. Conventions,
-//! derivative rules and what they do at degenerate spectra: [`t4a_linalg`].
+//! All functions accept batches `[…, m, n]` of dtype f32 or f64, real or complex. [`t4a_linalg`] documents
+//! conventions and derivative rules, including degenerate spectra.
 //!
 //! ```
 #![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};")]
@@ -29,7 +29,7 @@
 //! # Ok::<(), linalg::LinalgError>(())
 //! ```
 //!
-//! Of tensors with more axes, some form the rows and the others the columns:
+//! Tensors with more axes are factorised as matrices: some axes form the rows, the others the columns.
 //!
 //! ```
 #![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};")]
@@ -50,8 +50,8 @@
 //! ```
 //!
 //! # Other backends
-//! `impl Operations for MyBackend {}` is enough: factorisations then run in the engine through host
-//! data, derivative rules in the backend's own operations.
+//! `impl Operations for MyBackend {}` suffices. Factorisations then run in the engine through host data, derivative
+//! rules in the operations of the backend.
 
 mod matrix;
 mod parts;
@@ -65,17 +65,17 @@ pub use t4a_linalg::triangular::{Triangle, TriangleOp};
 pub use t4a_linalg::user::*;
 pub use t4a_linalg::{Degeneracy, LinalgError, Result};
 
-/// The tensors of Burn, for [`Matrix`].
+/// Tag type for Burn tensors as matrices, for [`Matrix`].
 #[derive(Clone, Copy, Debug)]
 pub enum Burn {}
 
-/// `U diag(S) Vᴴ`.
+/// Singular value decomposition `U diag(S) Vᴴ`.
 pub type Svd<M> = t4a_linalg::user::Svd<Burn, M>;
-/// A truncated decomposition and what it leaves out.
+/// Truncated singular value decomposition with its truncation error.
 pub type TruncatedSvd<M> = t4a_linalg::user::TruncatedSvd<Burn, M>;
-/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`.
+/// Eigenvalue decomposition of the Hermitian part: `(A + Aᴴ)/2 = V diag(E) Vᴴ`.
 pub type Eigh<M> = t4a_linalg::user::Eigh<Burn, M>;
-/// `A V = V diag(λ)`.
+/// Eigenvalue decomposition of a general matrix: `A V = V diag(λ)`.
 pub type Eig<M> = t4a_linalg::user::Eig<Burn, M>;
-/// `P A = L U`.
+/// LU factorisation with row pivoting: `P A = L U`.
 pub type Lu<M> = t4a_linalg::user::Lu<Burn, M>;

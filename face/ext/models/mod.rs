@@ -1,12 +1,12 @@
-//! Common models built of the operations of this crate, over any backend that runs them.
+//! Models composed of operations of this crate, on any backend with `Operations`.
 //!
 //! | task | |
 //! |---|---|
-//! | ln Z, marginals, best and K best sequences of tags (CRF, HMM) | [`LinearChain`]; as a layer `Crf` |
+//! | ln Z, marginals, best and K best tag sequences (CRF, HMM) | [`LinearChain`]; as a layer `Crf` |
 //! | likelihood and posterior of a Gaussian process | [`GaussianProcess`] |
-//! | a linear layer with few parameters | `LowRankLinear` |
+//! | linear layer with a weight of low rank | `LowRankLinear` |
 //!
-//! `Crf` and `LowRankLinear` are modules of Burn and need the feature `module`.
+//! `Crf` and `LowRankLinear` are modules of Burn and require the feature `module`.
 
 mod chain;
 #[cfg(feature = "module")]

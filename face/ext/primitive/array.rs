@@ -1,4 +1,4 @@
-//! Floats of a backend as arrays of the vocabulary.
+//! Implementation of `Array` for float primitives of a backend.
 
 use burn_backend::{Scalar, TensorMetadata};
 use t4a_diff::array::{MatrixFactors, MatrixKernel, Semiring, Shape};

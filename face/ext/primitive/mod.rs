@@ -1,4 +1,5 @@
-//! The vocabulary of derivative rules on the primitives of any backend: one line per operation.
+//! Implementation of the array traits of `t4a-diff`, in which derivative rules are written, for primitives of any
+//! backend.
 
 mod array;
 
@@ -13,15 +14,15 @@ use t4a_tensor::{AnyTensor, DType, Result, TensorError};
 
 use crate::ext::line::{T4aTensor, bool_device, device_settings, dtype, float_device, int_device};
 
-/// Floats of a backend.
+/// Float primitive of a backend.
 #[derive(Clone, Debug)]
 pub struct Floats<B: Backend>(pub FloatTensor<B>);
 
-/// Indices of a backend.
+/// Integer primitive of a backend, used for indices.
 #[derive(Clone, Debug)]
 pub struct Indices<B: Backend>(pub IntTensor<B>);
 
-/// Truth values of a backend.
+/// Boolean primitive of a backend.
 #[derive(Clone, Debug)]
 pub struct Bools<B: Backend>(pub BoolTensor<B>);
 
@@ -42,7 +43,7 @@ impl<B: Backend> Floats<B> {
         device_settings::<B>(&self.device()).int_dtype
     }
 
-    /// Both in their common shape: not every backend broadcasts where it compares and selects.
+    /// Expands both operands to their common shape; some backends do not broadcast in comparisons and selections.
     fn broadcast(&self, y: &Self) -> [FloatTensor<B>; 2] {
         let (a, b) = (self.0.shape(), y.0.shape());
         if a == b {
@@ -53,7 +54,7 @@ impl<B: Backend> Floats<B> {
     }
 }
 
-/// What a backend hands out.
+/// Unwraps the data that a backend returns for a read.
 fn read(
     data: impl Future<Output = std::result::Result<TensorData, ExecutionError>>,
 ) -> Result<AnyTensor> {
@@ -65,12 +66,12 @@ fn read(
     }
 }
 
-/// Burn has no tensors of rank 0: numbers have shape `[1]`.
+/// Converts a shape to Burn's; a scalar has shape `[1]`, since Burn has no rank 0.
 pub(crate) fn shape(sizes: &[usize]) -> BurnShape {
     if sizes.is_empty() { BurnShape::from([1]) } else { sizes.iter().copied().collect() }
 }
 
-/// `len` elements of an axis, `step` apart.
+/// Slices that select `len` elements of an axis from `start` with stride `step`.
 fn along(axis: usize, start: usize, len: usize, step: usize) -> Vec<Slice> {
     let mut slices = vec![Slice::full(); axis + 1];
     let end = if len == 0 { start } else { start + (len - 1) * step + 1 };

@@ -1,4 +1,5 @@
-//! Loops with a test and branches over trees, as steps over flat lists.
+//! `while_loop`, `fori_loop`, `cond` and `switch` over trees, converted to loops and branches over flat lists of
+//! tensors.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +19,7 @@ use crate::ext::primitive::Floats;
 use crate::ext::primitive::{Bools, Indices};
 use crate::ext::tree::{Structure, Tree};
 
-/// A loop over flat lists, its operands, and the tree that its carry is.
+/// A loop over flat lists, its operands, and the structure of its carry.
 pub(crate) struct Looped<B: Operations> {
     pub(crate) repeated: Repeated<Floats<B>>,
     pub(crate) consts: Flat<Floats<B>>,
@@ -27,10 +28,10 @@ pub(crate) struct Looped<B: Operations> {
 }
 
 impl<B: Operations> Looped<B> {
-    /// A loop while `test` holds.
+    /// Prepares a loop that runs while `test` returns true.
     ///
     /// # Errors
-    /// None today: steps without xs have a length.
+    /// None at present: the error of steps without xs cannot occur.
     pub(crate) fn new<T, F, K, S, P>(
         test: T,
         body: F,
@@ -70,19 +71,19 @@ impl<B: Operations> Looped<B> {
         Ok(Self { repeated, consts, init, of_carry })
     }
 
-    /// The carry as a tree.
+    /// Rebuilds the tree of the carry.
     ///
     /// # Errors
-    /// `Tree` unless that is the tree asked for.
+    /// `Tree` if `S` is not the type of the carry.
     pub(crate) fn build<S: Tree<B>>(&self, carry: Flat<Floats<B>>) -> Result<S> {
         build("the carry", &self.of_carry, carry)
     }
 }
 
-/// A branch of a choice.
+/// Branch of a `switch`: a function of the operands.
 pub type Branch<K, Y> = Box<dyn Fn(K) -> Y + Send + Sync>;
 
-/// A choice over flat lists, its operands, and the tree that its results are.
+/// A choice between branches over flat lists, its operands, and the structure of its results.
 pub(crate) struct Choice<B: Operations> {
     pub(crate) branches: Vec<Steps<Floats<B>>>,
     pub(crate) operands: Flat<Floats<B>>,
@@ -91,7 +92,7 @@ pub(crate) struct Choice<B: Operations> {
 
 impl<B: Operations> Choice<B> {
     /// # Errors
-    /// `NoBranch`.
+    /// `NoBranch` if the list of branches is empty.
     pub(crate) fn new<K: Tree<B> + 'static, Y: Tree<B> + 'static>(
         branches: Vec<Branch<K, Y>>,
         operands: K,
@@ -115,20 +116,20 @@ impl<B: Operations> Choice<B> {
         Ok(Self { branches, operands, of_results })
     }
 
-    /// The results as a tree, after a branch has run.
+    /// Rebuilds the tree of the results, after a branch has run.
     ///
     /// # Errors
-    /// `Tree` unless that is the tree asked for.
+    /// `Tree` if `Y` is not the type of the results.
     pub(crate) fn build<Y: Tree<B>>(&self, results: Flat<Floats<B>>) -> Result<Y> {
         let structure = self.of_results.get().cloned().unwrap_or(Structure::Node(Vec::new()));
         build("the results", &structure, results)
     }
 }
 
-/// The numbers of a range as integers beside these tensors.
+/// Integers of a range as a tensor on the device of `beside`.
 ///
 /// # Errors
-/// `LengthRequired` if there is no tensor that says where.
+/// `LengthRequired` if `beside` is `None`, so that the device is unknown.
 pub(crate) fn counter<B: Operations>(
     range: Range<i64>,
     beside: Option<&Operand<B>>,
@@ -142,7 +143,7 @@ pub(crate) fn counter<B: Operations>(
     Ok(B::int_arange(range.start..range.end.max(range.start), &device, dtype))
 }
 
-/// `new` where the truth value holds, else `old`.
+/// Selects `new` if the boolean is true, otherwise `old`.
 #[cfg(burn_line = "0.21")]
 pub(crate) fn selected<B: Operations>(
     holds: &Bools<B>,

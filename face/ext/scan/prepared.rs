@@ -1,4 +1,4 @@
-//! A body over trees as steps over flat lists.
+//! Converts the body of a scan from a function of trees to one of flat lists of tensors.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,18 +11,18 @@ use crate::ext::operation::{Operand, Operations};
 use crate::ext::primitive::{Bools, Floats, Indices};
 use crate::ext::tree::{self, Leaf, Structure, Tree, TreeError};
 
-/// A scan on flat lists, and the trees that its results become.
+/// A scan over flat lists, and the structures of its results.
 pub(crate) struct Prepared<B: Operations> {
     /// The body on flat lists.
     pub(crate) steps: Steps<Floats<B>>,
-    /// The leaves of the consts.
+    /// Leaves of the consts.
     pub(crate) consts: Flat<Floats<B>>,
-    /// The leaves of the first carry.
+    /// Leaves of the initial carry.
     pub(crate) init: Flat<Floats<B>>,
-    /// The leaves of xs.
+    /// Leaves of xs.
     pub(crate) xs: Flat<Floats<B>>,
     of_carry: Structure,
-    /// Known after a step.
+    /// Structure of one y, set by the first step that runs.
     of_y: Arc<OnceLock<Structure>>,
 }
 
@@ -32,7 +32,7 @@ impl<B: Operations> fmt::Debug for Prepared<B> {
     }
 }
 
-/// The leaves of a tree.
+/// Splits a tree into its structure and its leaves as operands.
 pub(crate) fn flatten<B: Operations, T: Tree<B>>(tree: T) -> (Structure, Flat<Floats<B>>) {
     let (structure, all) = tree::flatten(tree);
     let value = |leaf| match leaf {
@@ -43,10 +43,10 @@ pub(crate) fn flatten<B: Operations, T: Tree<B>>(tree: T) -> (Structure, Flat<Fl
     (structure, all.into_iter().map(value).collect())
 }
 
-/// The tree with this role in the scan.
+/// Builds a tree from leaves; `role` names it in errors.
 ///
 /// # Errors
-/// `Tree` unless these are its leaves.
+/// `Tree` if the leaves do not match the structure or type.
 pub(crate) fn build<B: Operations, T: Tree<B>>(
     what: &'static str,
     structure: &Structure,
@@ -65,7 +65,7 @@ fn refused(what: &'static str) -> impl Fn(TreeError) -> ScanError {
 }
 
 impl<B: Operations> Prepared<B> {
-    /// Checks lengths; nothing is computed yet.
+    /// Checks the lengths of xs and converts the body; runs no step.
     ///
     /// # Errors
     /// `LengthRequired`, `LengthMismatch`, `NoLeadingAxis`.
@@ -102,10 +102,10 @@ impl<B: Operations> Prepared<B> {
         Ok(Self { steps, consts, init, xs, of_carry, of_y })
     }
 
-    /// Carry and ys as trees, after a step.
+    /// Builds the trees of the carry and of ys, after a step has run.
     ///
     /// # Errors
-    /// `Tree` unless the trees asked for are those that there are.
+    /// `Tree` if `S` or `YS` is not the type of the results.
     pub(crate) fn build<S: Tree<B>, YS: Tree<B>>(
         &self,
         [carry, ys]: [Flat<Floats<B>>; 2],
@@ -114,7 +114,7 @@ impl<B: Operations> Prepared<B> {
         Ok((build("the carry", &self.of_carry, carry)?, build("ys", &of_y, ys)?))
     }
 
-    /// A function of a tree as a scan of one step, of which a tape keeps the arguments only.
+    /// A function of a tree as a scan of one step, so that a tape keeps only the arguments.
     ///
     /// # Errors
     /// As [`Prepared::new`].
@@ -129,7 +129,7 @@ impl<B: Operations> Prepared<B> {
         Ok((Self::new(step, x, (), (), &options)?, options))
     }
 
-    /// The only y, without its leading axis.
+    /// Builds the only y, without its leading axis.
     ///
     /// # Errors
     /// As [`Prepared::build`].
@@ -141,7 +141,7 @@ impl<B: Operations> Prepared<B> {
     /// A function of consts and a carry of floats as a step without xs and ys.
     ///
     /// # Errors
-    /// `Tree` for integers and booleans in the carry.
+    /// `Tree` if the carry has integers or booleans.
     pub(crate) fn step<F, K, S>(f: F, consts: K, init: S) -> Result<Self>
     where
         F: Fn(K, S) -> S + Send + Sync + 'static,

@@ -1,17 +1,17 @@
-//! Tensors with known zeros on Burn's tape: graded by quantum numbers, block-sparse, diagonal.
+//! Structured tensors on Burn's tape: graded by quantum numbers, block-sparse, diagonal.
 //!
 //! | task | |
 //! |---|---|
-//! | symmetries, axes, structures | [`U1`], [`Z2`], [`Zn`], [`FermionNumber`], [`Product`], …; [`Leg`], [`Spec`] |
-//! | a tensor graded by charges, and its operations | [`GradedTensor`], [`einsum`] |
-//! | known blocks; equal indices | [`BlockSparseTensor`] of a [`Pattern`]; [`DiagTensor`], [`diag_einsum`] |
-//! | Burn tensors in and out, leaves, gradients, tangents | [`Structured`] |
+//! | symmetries, legs, structures | [`U1`], [`Z2`], [`Zn`], [`FermionNumber`], [`Product`], …; [`Leg`], [`Spec`] |
+//! | tensors graded by charges, and their operations | [`GradedTensor`], [`einsum`] |
+//! | known nonzero blocks; equal indices | [`BlockSparseTensor`] of a [`Pattern`]; [`DiagTensor`], [`diag_einsum`] |
+//! | conversion from and to Burn tensors, gradients, tangents | [`Structured`] |
 //! | truncation over all sectors | [`BondTruncation`] |
-//! | a parameter of a Burn module | `Weights`, feature `module` |
+//! | parameter of a Burn module | `Weights`, feature `module` |
 //!
-//! They are the types of [`t4a_structured`] over the floats of a backend: all numbers in one tensor of rank 1,
-//! the structure beside it, off the tape. Their operations are values, so that the engine runs kernels,
-//! other backends the portable definitions, and a tape records one node for each.
+//! The types are those of [`t4a_structured`] over float tensors of a backend: all elements are in one tensor of
+//! rank 1, the structure is host data and not on the tape. Operations are values: the engine runs kernels, other
+//! backends run portable definitions, and a tape records one node per operation.
 //!
 //! ```
 #![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::structured};")]

@@ -1,4 +1,4 @@
-//! Structured tensors as lists of elements, over any arrays.
+//! Access to the flat element lists of structured tensors over any array type.
 
 use std::fmt::Debug;
 
@@ -6,18 +6,18 @@ use t4a_diff::{Array, Dual, Eager};
 use t4a_structured::{Layout, Result, StructuredError};
 use t4a_tensor::AnyTensor;
 
-/// The elements as one list.
+/// Reshapes the elements to rank 1.
 pub(super) fn flat<A: Array>(x: A) -> A {
     let shape = x.shape();
     if shape.len() == 1 { x } else { x.reshape(&[shape.iter().product()]) }
 }
 
-/// The list of `elements` elements in the engine.
+/// Reads `elements` elements as an engine tensor of rank 1.
 pub(super) fn engine(x: Eager, elements: usize) -> Result<AnyTensor> {
     Ok(x.into_tensor()?.reshape(&[elements])?)
 }
 
-/// `f` of the elements, of real and imaginary parts alike.
+/// Applies `f` to the elements; for complex tensors to real and imaginary part.
 pub(super) fn map<L: Layout, A: Array, C: Array>(
     tensor: &L::Tensor<A>,
     f: impl Fn(A) -> C,
@@ -26,7 +26,7 @@ pub(super) fn map<L: Layout, A: Array, C: Array>(
     accept(layout.with(f(re), im.map(f)))
 }
 
-/// All elements, zeros included, of a real tensor.
+/// Dense array of a real tensor, zeros included.
 pub(super) fn real_dense<L: Layout, A: Array>(tensor: &L::Tensor<A>) -> Result<A> {
     match L::dense::<A>(tensor)? {
         (re, None) => Ok(re),
@@ -37,7 +37,7 @@ pub(super) fn real_dense<L: Layout, A: Array>(tensor: &L::Tensor<A>) -> Result<A
     }
 }
 
-/// The tensor with this tangent, zero if there is none.
+/// Tensor of dual numbers with this tangent; `None` means zero.
 pub(super) fn with_tangent<L: Layout, A: Array>(
     tensor: &L::Tensor<A>,
     tangent: Option<&L::Tensor<A>>,
@@ -55,7 +55,7 @@ pub(super) fn with_tangent<L: Layout, A: Array>(
     layout.with(dual(re, dre), im.zip(dim).map(|(x, t)| dual(x, t)))
 }
 
-/// A tensor and its tangent, apart.
+/// Splits a tensor of dual numbers into value and tangent.
 pub(super) fn from_dual<L: Layout, A: Array>(
     dual: &L::Tensor<Dual<A>>,
 ) -> Result<(L::Tensor<A>, L::Tensor<A>)> {
@@ -64,14 +64,15 @@ pub(super) fn from_dual<L: Layout, A: Array>(
     Ok((value, layout.with(re.into_tangent(), im.map(Dual::into_tangent))?))
 }
 
-/// The gradients `of` both parts, a part without one as `zeros`; none if neither part has one.
+/// Gradient of a tensor from the gradients of both parts; a missing part is replaced by `zeros`. Returns `None` if
+/// neither part has a gradient.
 pub(super) fn gradient<L: Layout, A: Array, G: Array>(
     tensor: &L::Tensor<A>,
     of: impl Fn(&A) -> Option<G>,
     zeros: impl Fn(&A) -> G,
 ) -> Option<L::Tensor<G>> {
     let (layout, re, im) = L::parts::<A>(tensor);
-    // A payload is its own leaf, of whatever rank.
+    // The payload of a diagonal tensor is its own leaf, of any rank.
     let (dre, dim) = (of(&re), im.as_ref().and_then(of));
     if dre.is_none() && dim.is_none() {
         return None;
@@ -80,7 +81,7 @@ pub(super) fn gradient<L: Layout, A: Array, G: Array>(
     Some(accept(layout.with(part(&re, dre), im.as_ref().map(|im| part(im, dim)))))
 }
 
-/// Parts that come out of a tensor fit it.
+/// Unwraps a result that cannot fail, because the parts were taken from a tensor of the same structure.
 pub(super) fn accept<T, E: Debug>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| unreachable!("parts of a tensor: {error:?}"))
 }

@@ -1,21 +1,21 @@
-//! Operations with derivative rules of their own as nodes of Burn's autodiff tape.
+//! Operations with their own derivative rules as nodes of Burn's autodiff tape.
 //!
 //! ```text
 //! record        inputs → one output          one node
 //! record_many   inputs → several outputs     one node, and one per output
 //! operation     an operation as a value      one node, with any number of inputs and outputs
-//! passes        reverse passes of a thread, observed; for Burn 0.21
+//! passes        detection of reverse passes on a thread; Burn 0.21 only
 //! ```
 //!
-//! The rule is written in operations of the inner backend `B`. If that is itself an
-//! `Autodiff<_>`, the rule is recorded there, which is how second derivatives come about. The
-//! internals of `burn-autodiff` (nodes, primitives, handles) are touched in this folder only.
+//! The rule is written in operations of the inner backend `B`. If `B` is itself an `Autodiff<_>`, the rule is
+//! recorded there, which gives second derivatives. Only this folder uses internals of `burn-autodiff` (nodes,
+//! primitives, handles).
 //!
-//! A node stays on the tape while a handle of it lives: those of the inputs are held here until the node is
-//! registered, since a `backward` of another thread frees every root without one, also in graphs that are still
-//! being built.
+//! A node stays on the tape while a handle of it exists. The handles of the inputs are held until the node is
+//! registered, because a `backward` on another thread frees every root without a handle, also in graphs under
+//! construction.
 //!
-//! In Burn 0.21 `backward` locks all graphs: a rule that calls it never returns. In Burn 0.22 a rule may call
+//! In Burn 0.21 `backward` locks all graphs: a rule that calls it deadlocks. In Burn 0.22 a rule may call
 //! `backward` of another graph.
 
 mod operation;
@@ -40,25 +40,24 @@ pub use passes::released;
 /// A tensor on the tape: the float primitive of `Autodiff<B, C>`.
 pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
 
-/// Cotangents of N inputs; `None` stands for zero.
+/// Cotangents of N inputs; `None` means zero.
 pub type Cotangents<B, const N: usize> = [Option<FloatTensor<B>>; N];
 
-/// `y = f(x₁ … x_N)` as one node with a derivative rule of its own.
+/// Records `y = f(x₁ … x_N)` as one node with its own derivative rule.
 ///
-/// `forward` gets the inputs and which of them are tracked, and returns the output with whatever
-/// the rule needs of the computation, the residuals; what it saves may depend on what is tracked.
-/// It runs at once and only once: the node is never recomputed, also not under
-/// `BalancedCheckpointing`. `vjp` gets the residuals, the cotangent of the output and which
-/// inputs want a cotangent. It returns one in the shape of each of these inputs; others are
-/// ignored, and `None` for an input that wants one is zero. The cotangent may be an expanded view.
+/// `forward` receives the inputs and a mask of the tracked ones, and returns the output and the residuals, the
+/// values that the rule reads. It may save less if fewer inputs are tracked. It is called exactly once and is never
+/// recomputed, not under `BalancedCheckpointing` either. `vjp` receives the residuals, the cotangent of the output
+/// (possibly an expanded view) and a mask of the inputs that need a cotangent. It returns a cotangent in the shape
+/// of each of these inputs; `None` means zero, and values for other inputs are ignored.
 ///
-/// Without a tracked input nothing is recorded and the residuals are dropped.
+/// If no input is tracked, nothing is recorded and the residuals are dropped.
 ///
 #[cfg_attr(burn_line = "0.21", doc = include_str!("record_0_21.md"))]
 #[cfg_attr(burn_line = "0.22", doc = include_str!("record_0_22.md"))]
 ///
 /// # Errors
-/// Those of `forward`; nothing is recorded then.
+/// Errors of `forward`; nothing is recorded in that case.
 pub fn record<B, C, R, E, const N: usize>(
     inputs: [Tracked<B, C>; N],
     forward: impl FnOnce([FloatTensor<B>; N], [bool; N]) -> Result<(FloatTensor<B>, R), E>,
@@ -71,12 +70,12 @@ where
 {
     let tracked = inputs.each_ref().map(|x| x.is_tracked());
     let arguments = inputs.each_ref().map(|x| Argument::<B>::of(primitive::<B, C>(x)));
-    // Alive until the node is registered: see the head of this file.
+    // Held until the node is registered, see the module documentation.
     #[cfg(burn_line = "0.21")]
     let _handles = inputs.each_ref().map(|x| x.rc.clone());
     #[cfg(burn_line = "0.21")]
     let nodes = inputs.each_ref().map(|x| x.node.clone());
-    // These hold the handles.
+    // These hold the handles until the node is registered.
     #[cfg(burn_line = "0.22")]
     let nodes = inputs.each_ref().map(|x| x.node());
     let (output, residuals) = forward(inputs.map(off_tape::<B, C>), tracked)?;
@@ -88,15 +87,15 @@ where
     })
 }
 
-/// `(y₁ … y_M) = f(x₁ … x_N)` as one node with a derivative rule of its own.
+/// Records `(y₁ … y_M) = f(x₁ … x_N)` as one node with its own derivative rule.
 ///
-/// As [`record`], for several outputs: `vjp` runs once, with the cotangents of all outputs, zero for those
-/// that the loss does not use.
+/// As [`record`], for several outputs: `vjp` runs once, with the cotangents of all outputs, zero for outputs that
+/// the loss does not use.
 ///
-/// Outputs that have no derivative, as indices, leave `forward` through a captured variable.
+/// Outputs without a derivative, such as indices, are returned through a captured variable of `forward`.
 ///
 /// # Errors
-/// Those of `forward`; nothing is recorded then.
+/// Errors of `forward`; nothing is recorded in that case.
 pub fn record_many<B, C, R, E, const N: usize, const M: usize>(
     inputs: [Tracked<B, C>; N],
     forward: impl FnOnce([FloatTensor<B>; N], [bool; N]) -> Result<([FloatTensor<B>; M], R), E>,
@@ -137,12 +136,12 @@ where
     }))
 }
 
-/// Cotangents that nodes of one operation hand to each other, by place. Nodes have one output in Burn, so one with
-/// several has a number in their stead, the token, and each output is a node over it:
+/// Cotangents that the nodes of one operation exchange, by index. A node of Burn has one output, so a node with
+/// several outputs has a scalar output, the token, and each output is a node with the token as its input:
 ///
 /// ```text
-/// x₁ … x_N ── node ── token ──┬── y₁        in the reverse pass each y leaves its cotangent here and a zero to
-///                             └── y_M       the token; the rule of the node takes all of them
+/// x₁ … x_N ── node ── token ──┬── y₁        in the reverse pass each y stores its cotangent here and passes zero
+///                             └── y_M       to the token; the rule of the node reads all of them
 /// ```
 #[derive(Debug)]
 pub(crate) struct Handed<B: Backend>(Arc<Mutex<Vec<Option<FloatTensor<B>>>>>);
@@ -162,17 +161,17 @@ impl<B: Backend> Handed<B> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts cotangents at the first places.
+    /// Replaces all cotangents.
     pub(crate) fn put(&self, cotangents: Vec<Option<FloatTensor<B>>>) {
         *self.all() = cotangents;
     }
 
-    /// All cotangents; none is left.
+    /// Takes all cotangents and leaves `None`.
     pub(crate) fn take(&self) -> Vec<Option<FloatTensor<B>>> {
         self.all().iter_mut().map(Option::take).collect()
     }
 
-    /// An output of the node of a token.
+    /// Records an output as a node over the token.
     pub(crate) fn leave<C: CheckpointStrategy>(
         &self,
         token: &Tracked<B, C>,
@@ -191,7 +190,7 @@ impl<B: Backend> Handed<B> {
         y
     }
 
-    /// The token of up to four inputs whose cotangents a later node puts here, from a place on.
+    /// Records a token for up to four inputs; a later node stores their cotangents here, from index `first`.
     pub(crate) fn enter<C: CheckpointStrategy, const N: usize>(
         &self,
         inputs: [Tracked<B, C>; N],
@@ -211,7 +210,7 @@ impl<B: Backend> Handed<B> {
     }
 }
 
-/// The rule of one node, with the residuals inside.
+/// Derivative rule of one node, with its residuals.
 struct Pullback<B: Backend, F, const N: usize> {
     pullback: F,
     arguments: [Argument<B>; N],
@@ -238,7 +237,7 @@ where
             ops.parents.into_iter().zip(cotangents).zip(self.arguments)
         {
             let Some(parent) = parent else { continue };
-            // The step of the parent asks for its cotangent, also if that is zero.
+            // The step of the parent reads its cotangent, also if that is zero.
             let cotangent = cotangent.unwrap_or_else(|| argument.zeros());
             debug_assert_eq!(cotangent.shape(), argument.shape, "shape of a cotangent");
             gradients.register::<B>(parent.id, cotangent);
@@ -246,12 +245,12 @@ where
     }
 }
 
-/// True for a tensor that has or needs a gradient.
+/// Returns true if the tensor has or needs a gradient.
 pub fn is_tracked<B: Backend, C: CheckpointStrategy>(x: &Tracked<B, C>) -> bool {
     x.is_tracked()
 }
 
-/// What an input was, for a cotangent of zeros.
+/// Shape, dtype and device of an input, to create a zero cotangent.
 #[derive(Debug)]
 struct Argument<B: Backend> {
     shape: Shape,
@@ -268,13 +267,13 @@ impl<B: Backend> Argument<B> {
         B::float_zeros(self.shape.clone(), &self.device, self.dtype)
     }
 
-    /// A number of the same dtype and device.
+    /// Zero of shape `[1]` with the same dtype and device.
     fn number(&self) -> FloatTensor<B> {
         B::float_zeros(Shape::from([1]), &self.device, self.dtype)
     }
 }
 
-/// The value of a tensor on the tape.
+/// Primitive of the inner backend of a tensor on the tape.
 fn primitive<B: Backend, C: CheckpointStrategy>(x: &Tracked<B, C>) -> &FloatTensor<B> {
     #[cfg(burn_line = "0.21")]
     let primitive = &x.primitive;
@@ -283,7 +282,7 @@ fn primitive<B: Backend, C: CheckpointStrategy>(x: &Tracked<B, C>) -> &FloatTens
     primitive
 }
 
-/// [`primitive`] without the tape.
+/// As [`primitive`], by value.
 fn off_tape<B: Backend, C: CheckpointStrategy>(x: Tracked<B, C>) -> FloatTensor<B> {
     #[cfg(burn_line = "0.21")]
     let primitive = x.primitive;
@@ -292,7 +291,7 @@ fn off_tape<B: Backend, C: CheckpointStrategy>(x: Tracked<B, C>) -> FloatTensor<
     primitive
 }
 
-/// A tensor without history.
+/// Wraps a tensor of the inner backend as a constant, without history.
 fn constant<B: Backend, C: CheckpointStrategy>(x: FloatTensor<B>) -> Tracked<B, C> {
     <Autodiff<B, C> as burn_backend::AutodiffBackend>::from_inner(x)
 }

@@ -1,10 +1,11 @@
-//! Reverse passes of this thread, observed.
+//! Detection of reverse passes that run on a thread.
 //!
-//! Burn 0.21 does not count its passes, but each of them ends by visiting, on its own thread, all graphs, and drops nodes
-//! that have neither handles nor inputs. One such node is registered before code is observed. If this thread drops
-//! it, the code has run a reverse pass. A pass of another thread that drops it registers another one, and keeps
-//! the lock of the first until this thread goes on: inside of a pass it could not, since it would wait for that
-//! lock. After some time the other thread gives up, and it stays unknown whether there was a pass.
+//! Burn 0.21 does not count reverse passes. Each pass ends by visiting all graphs on its own thread and drops nodes
+//! that have neither handles nor inputs. A sentinel node of this kind is registered before the observed code runs.
+//! If this thread drops it, the code has run a reverse pass. If a pass of another thread drops it, that thread
+//! registers a new sentinel and holds the lock of the first one's graph until this thread makes progress. Inside a
+//! pass this thread would wait for that lock and make no progress, so after a timeout the other thread continues,
+//! and the result is unknown.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,23 +27,23 @@ use crate::backend::{BurnT4a, T4aDevice};
 
 type Tape = Autodiff<BurnT4a, NoCheckpointing>;
 
-/// Least and greatest time that another thread waits for.
+/// Minimum and maximum time for which another thread waits.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(5)];
 
-/// The state that a thread and its node share.
+/// State shared by a thread and its sentinel node.
 struct Shared {
     thread: ThreadId,
-    /// Requires gradients, but is in no graph.
+    /// Tensor that requires gradients but is in no graph; cloned for each sentinel.
     template: Tracked<BurnT4a, NoCheckpointing>,
     registered: AtomicUsize,
     observers: AtomicUsize,
-    /// Counts observers as they begin and end.
+    /// Number of times an observer was created or dropped.
     progress: AtomicUsize,
-    /// Milliseconds.
+    /// Waiting time in milliseconds.
     patience: AtomicUsize,
-    /// Nodes that this thread has dropped.
+    /// Number of sentinels that this thread has dropped.
     own: AtomicUsize,
-    /// Nodes of others that were dropped without progress of this thread.
+    /// Number of sentinels that other threads have dropped without progress of this thread.
     unknown: AtomicUsize,
 }
 
@@ -77,7 +78,7 @@ impl Shared {
     }
 }
 
-/// The rule of such a node, which no pass reaches.
+/// Rule of a sentinel, which no reverse pass reaches.
 struct Sentinel(Arc<Shared>);
 
 impl fmt::Debug for Sentinel {
@@ -103,7 +104,7 @@ impl Drop for Sentinel {
         if shared.observers.load(SeqCst) == 0 {
             return;
         }
-        // The pass holds the lock of the graph of this node, and no other.
+        // The pass holds only the lock of this node's graph.
         shared.clone().register();
         let before = shared.progress.load(SeqCst);
         let patience = Duration::from_millis(shared.patience.load(SeqCst) as u64);
@@ -118,23 +119,24 @@ impl Drop for Sentinel {
     }
 }
 
-/// True if this is the only reference, after tapes have dropped the values that they hold for passes that never come.
+/// Returns true if this is the only reference, after a reverse pass has dropped values that tapes hold for passes
+/// that never run.
 pub fn released<T>(shared: &Arc<T>) -> bool {
     let alone = || Arc::strong_count(shared) == 1;
     for pause in 0..4 {
         if alone() {
             return true;
         }
-        // Any pass drops what no handle leads to any more.
+        // Any pass drops nodes without handles.
         let x = Tensor::<Autodiff<BurnT4a>, 1>::zeros([1], &T4aDevice).require_grad();
         drop((x.clone() * x).backward());
-        // A pass of another thread may hold a tape a moment longer.
+        // A pass of another thread may hold a tape for a short time.
         std::thread::sleep(Duration::from_millis(pause));
     }
     alone()
 }
 
-/// Code of this thread is observed as long as it lives.
+/// Detects reverse passes on this thread during its lifetime.
 pub(crate) struct Observer {
     shared: Arc<Shared>,
     begin: Instant,
@@ -143,7 +145,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Begins to observe.
+    /// Registers a sentinel and starts observing.
     pub(crate) fn new() -> Self {
         let shared = SHARED.with(Arc::clone);
         shared.observers.fetch_add(1, SeqCst);
@@ -155,8 +157,8 @@ impl Observer {
         Self { shared, begin: Instant::now(), own, unknown }
     }
 
-    /// `Some(true)` if this thread has ended a reverse pass, `None` if that is unknown: for the next observer others wait three
-    /// times as long as this one took.
+    /// `Some(true)` if this thread has completed a reverse pass, `None` if that is unknown. In the latter case
+    /// other threads wait three times as long as this observer took when they meet the next one.
     pub(crate) fn ended_pass(&self) -> Option<bool> {
         let shared = &self.shared;
         let outcome = if shared.own.load(SeqCst) != self.own {
@@ -191,16 +193,16 @@ mod tests {
         let _ = x.backward();
     }
 
-    /// One test, since tests of one process run side by side.
+    /// One test, because tests of one process run in parallel.
     #[test]
     fn passes_of_this_thread_are_seen_and_those_of_others_are_not() {
-        // Passes of tests in other threads may leave a round unknown, though not every one.
+        // Passes of tests in other threads may leave single rounds unknown, but not all.
         let mut seen = 0;
         for _ in 0..50 {
             let observer = Observer::new();
             assert_ne!(observer.ended_pass(), Some(true));
             thread::spawn(pass).join().unwrap();
-            // This thread has made no progress meanwhile.
+            // This thread has made no progress in the meantime.
             assert_ne!(observer.ended_pass(), Some(true));
             pass();
             let ended = observer.ended_pass();

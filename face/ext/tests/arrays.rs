@@ -1,6 +1,6 @@
-//! Tensors of numbers in f64, and comparisons.
+//! Random tensors in f64, and comparisons.
 
-// Some backends run few of the tests.
+// Some backends use few of these functions.
 #![allow(dead_code)]
 
 use burn_backend::DType;
@@ -29,7 +29,7 @@ pub(crate) fn f64s<const D: usize>(values: &[f64], shape: [usize; D]) -> Tensor<
     Tensor::from_data(TensorData::new(values.to_vec(), shape), (&device(), DType::F64))
 }
 
-/// Numbers without ties, between 0.1 and 2.1.
+/// Distinct numbers between 0.1 and 2.1.
 pub(crate) fn positive(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
     let next = |_| {

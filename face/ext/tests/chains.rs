@@ -1,4 +1,4 @@
-//! Chains of tags against the enumeration of their sequences, on a tape and without one.
+//! Linear chains against enumeration of all tag sequences, with and without a tape.
 
 use burn_tensor::{DType, TensorData};
 
@@ -21,7 +21,7 @@ pub(crate) fn close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// Scores without pattern.
+/// Pseudo-random scores.
 pub(crate) fn scores(n: usize, seed: u64) -> Vec<f64> {
     (0..n as u64)
         .map(|i| (((i + 1) * (seed + 7919)) as f64 * 0.618_034).fract() * 4.0 - 2.0)

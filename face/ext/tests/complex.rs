@@ -1,4 +1,4 @@
-//! Complex pairs against the numbers of `num_complex`, and their gradients.
+//! Complex tensors as pairs of real tensors against `num_complex`, and their gradients.
 
 use burn_tensor::{DType, TensorData, s};
 use num_complex::Complex64;

@@ -1,4 +1,4 @@
-//! Einsums on tensors: expressions, operands, complex numbers, gradients, slices, threads.
+//! Einsum on tensors: expressions, operands, complex numbers, gradients, slices, threads.
 
 use burn_tensor::{DType, TensorData};
 
@@ -10,7 +10,7 @@ use super::ext::einsum::{
 use super::ext::{self, ExtError, MismatchError};
 use super::{Complex, Tensor, device, semiring};
 
-/// A chain of three 8×8 matrices that fits its budget in slices only.
+/// A chain of three 8×8 matrices whose memory limit requires slices.
 fn tight_chain() -> Einsum {
     let chain = Einsum::new("ij,jk,kl->il").unwrap();
     let peak = chain.plan(&[&[8usize, 8][..]; 3], 8).unwrap().cost().bytes(8) as usize;
@@ -46,13 +46,13 @@ fn expressions_of_every_kind() {
     same(einsum(labels, (a.clone(), &b, &v)).unwrap());
     let guided = Einsum::new("ij,jk,k->i").unwrap().path(Path::from([[1, 2], [0, 1]]));
     same(einsum(&guided, vec![Operand::from(&a), (&b).into(), (&v).into()]).unwrap());
-    // Lists whose length is known at run time: one rank each.
+    // A list whose length is known at run time; all operands have one rank.
     let pair = [a.clone(), b.clone()];
     let product: Tensor<2> = einsum("ij,jk->ik", &pair[..]).unwrap();
     same(einsum("ik,k->i", (&product, &v)).unwrap());
     let listed: Tensor<2> = einsum("ij,jk->ik", pair.to_vec()).unwrap();
     assert_eq!(listed.to_data(), product.to_data());
-    // A budget that forces slices.
+    // A memory limit that requires slices.
     let peak = guided.plan(&[&[2, 3], &[3, 2], &[2]], 8).unwrap().cost().bytes(8) as usize;
     same(einsum(guided.memory(peak - 1), (&a, &b, &v)).unwrap());
 }

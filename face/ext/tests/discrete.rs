@@ -1,4 +1,4 @@
-//! Booleans, integers, counts and lists of einsum on tensors: values, gradients, errors.
+//! Einsum over booleans, integers, counts and K-best lists: values, gradients, errors.
 
 use burn_tensor::{Bool, DType, Int, TensorData};
 
@@ -32,7 +32,7 @@ fn steps_between_states() {
     assert_eq!(shortest, [0, 3, 1, 5, 0, 6, 1, 2, 0]);
 }
 
-/// All pairs: the sorted sums, and how often the largest occurs.
+/// All pairs: sorted sums, and the multiplicity of the largest.
 #[test]
 fn counts_and_lists_of_all_pairs() {
     let (a, b) = ([1.0, 3.0, 2.0, 3.0], [0.0, 2.0, 2.0, 1.0]);
@@ -44,7 +44,7 @@ fn counts_and_lists_of_all_pairs() {
     let best: Tensor<2> = k_best::<MinPlus, 2, 2, _>("i,i->i", vec![x.clone(), y.clone()]).unwrap();
     let none = f64::INFINITY;
     assert_eq!(numbers(best), [1.0, none, 5.0, none, 4.0, none, 4.0, none]);
-    // The values have their gradient.
+    // The values have the gradient of the maximum.
     let leaf = x.require_grad();
     let (most, ways) = counting::<MaxPlus, 1, _>("i,j->", vec![leaf.clone(), y]).unwrap();
     assert_eq!((numbers(most.clone()), count(ways)), (vec![5.0], Some(4)));
@@ -62,7 +62,7 @@ fn mistakes_without_derivatives_are_typed_errors() {
     let rank = ints::<MinPlus, 2, _>("i,i->i", vec![of(DType::I32), of(DType::I32)]);
     let wrong = MismatchError::ResultRank { op: "einsum", required: 1, given: 2 };
     assert_eq!(rank.unwrap_err(), ExtError::Mismatch(wrong));
-    // 2⁶⁴ ways to choose nothing.
+    // 2⁶⁴ assignments of no elements.
     let free = Tensor::<1>::zeros([2], &device());
     let text = (b'a'..=b'z').chain(b'A'..=b'Z').map(|c| (c as char).to_string());
     let text: Vec<String> = text.take(52).collect();
@@ -75,10 +75,10 @@ fn mistakes_without_derivatives_are_typed_errors() {
     assert_eq!(over, ExtError::Einsum(EinsumError::CountOverflow));
 }
 
-/// One pair of each tie, none of what underflows, and no number for what absorbs others.
+/// Counts one pair of each tie and none that underflows, and is undefined where a value absorbs others.
 #[test]
 fn counts_at_the_edges() {
-    // 10⁻⁴⁰⁰ is 0, and nothing attains that.
+    // 10⁻⁴⁰⁰ rounds to 0, which no assignment attains.
     let tiny = vec![f64s(&[1e-200; 2]); 2];
     let (likely, ways) = counting::<MaxMul, 1, _>("i,i->", tiny).unwrap();
     assert_eq!((numbers(likely), count(ways)), (vec![0.0], Some(0)));
@@ -87,7 +87,7 @@ fn counts_at_the_edges() {
         let far = vec![f64s(&[f64::INFINITY, 1.0]), f64s(&[1.0, 2.0])];
         assert_eq!(counting::<MaxPlus, 1, _>(text, far).unwrap_err(), overflow, "{text}");
     }
-    // −∞ of (min, +) absorbs as NaN does, its +∞ is 0.
+    // In (min, +), −∞ absorbs as NaN does, and +∞ is the zero.
     for absorbing in [f64::NAN, f64::NEG_INFINITY] {
         let counted = counting::<MinPlus, 1, _>("i->", vec![f64s(&[absorbing, 1.0])]);
         assert_eq!(counted.unwrap_err(), overflow, "{absorbing}");
@@ -96,7 +96,7 @@ fn counts_at_the_edges() {
     assert_eq!(count(counting::<MinPlus, 1, _>("i->", x).unwrap().1), Some(2));
 }
 
-/// A NaN is one of the values, in front.
+/// A NaN is listed first among the values.
 #[test]
 fn one_nan_is_listed_once() {
     let operands = vec![f64s(&[f64::NAN, 1.0, 3.0]), f64s(&[2.0])];
@@ -105,8 +105,8 @@ fn one_nan_is_listed_once() {
     assert_eq!(best[1..], [5.0, 3.0, f64::NEG_INFINITY]);
 }
 
-/// Lists of 3 numbers take three times the memory of numbers, numbers with their counts four times: a byte less is
-/// too little.
+/// Lists of 3 numbers take three times the memory of numbers, numbers with counts four times: a limit that is one
+/// byte smaller is an error.
 #[test]
 fn budgets_count_lists_and_counts() {
     let x = f64s(&[1.0, 2.0, 3.0, 4.0]);

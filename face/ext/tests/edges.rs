@@ -1,4 +1,4 @@
-//! The edges of semirings in first derivatives: 0, infinities, NaN and ties.
+//! Edge cases of semirings in first derivatives: 0, infinities, NaN and ties.
 
 use burn_tensor::DType;
 
@@ -21,8 +21,8 @@ fn gradient<S: ArraySemiring, const D: usize>(
     (numbers_of(y.inner()), leaves.map(|x| numbers_of(x.grad(&grads).unwrap())))
 }
 
-/// NaN comes out wherever it goes in, and the first one wins: of terms and of factors, in every
-/// dtype, summed with a product or before it.
+/// NaN propagates, and the first one receives the cotangent: for terms and factors, in every dtype, whether summed
+/// in a product or before it.
 #[test]
 fn nan_wins_everywhere() {
     fn check<S: ArraySemiring>(partner: bool) {
@@ -47,7 +47,7 @@ fn nan_wins_everywhere() {
                         let (of_nan, of_one) = if swap { (1, 0) } else { (0, 1) };
                         assert_eq!(grads[of_nan], first, "{name} {text} {dtype:?} {at} {swap}");
                         let passed: f64 = grads[of_one].iter().sum();
-                        // (max, ×) passes NaN · g on, (max, min) nothing.
+                        // (max, ×) passes NaN · g on, (max, min) passes nothing.
                         let expected = if partner { 1.0 } else { 0.0 };
                         assert!(passed == expected || passed.is_nan(), "{name} {text} {passed}");
                     }
@@ -61,7 +61,7 @@ fn nan_wins_everywhere() {
     check::<MaxMin>(false);
 }
 
-/// Infinite cotangents, from outside and from another step, reach terms that count only.
+/// Infinite cotangents, given or from another step, reach only terms that attain the extremum.
 #[test]
 fn infinite_cotangents_pass_by_what_does_not_count() {
     let high = f64::INFINITY;
@@ -70,7 +70,7 @@ fn infinite_cotangents_pass_by_what_does_not_count() {
     let y: Tensor<1> = semiring::<MaxPlus, _>("i->", [&x]).unwrap();
     let grads = y.log().backward();
     assert_eq!(numbers_of(x.grad(&grads).unwrap()), [0.0, high, 0.0]);
-    // 0 · ∞ in one step, the derivative of the other is ∞.
+    // 0 · ∞ in one step; the derivative of the other step is ∞.
     let [x, y, z]: [&[f64]; 3] = [&[1.0, 0.0], &[1.0, 0.0], &[high]];
     let leaves = [(x, 2), (y, 2), (z, 1)].map(|(x, n)| f64s(x, [n]).require_grad());
     let chain = Einsum::new("i,i,j->").unwrap().path(Path::from([[0, 1], [0, 1]]));
@@ -80,7 +80,7 @@ fn infinite_cotangents_pass_by_what_does_not_count() {
     assert_eq!(grads, [vec![high, 0.0], vec![high, 0.0], vec![1.0]]);
 }
 
-/// An operand alone, a factor that is 0 next to ∞, and what ties: one answer on every backend.
+/// A single operand, a factor of 0 beside ∞, and ties give the same result on every backend.
 #[test]
 fn zeros_and_ties_are_the_same_everywhere() {
     fn alone<S: ArraySemiring>(zero: f64) {
@@ -92,7 +92,7 @@ fn zeros_and_ties_are_the_same_everywhere() {
         }
     }
     fn ties<S: ArraySemiring>() {
-        // Terms (0, 1) and (1, 0) tie; the label that comes first is the slow one.
+        // Terms (0, 1) and (1, 0) tie; the label that occurs first varies slowest.
         let (x, zeros) = ([1.0, 2.0, 2.0, 1.0], [1.0; 4]);
         for text in ["ab,ba->", "ba,ab->", "ab,ab->", "ba,ba->"] {
             let (_, grads) = gradient::<S, 2>(text, [(&x, [2, 2]), (&zeros, [2, 2])], DType::F64);
@@ -112,7 +112,7 @@ fn zeros_and_ties_are_the_same_everywhere() {
     assert_eq!((value[0], grads), (2.0, [vec![0.0, 1.0, 0.0], vec![0.0, 2.0, 0.0]]));
 }
 
-/// Rows without a candidate: −∞ comes out, and no gradient, not NaN; on the engine and elsewhere.
+/// Rows whose terms are all −∞ give −∞ and a gradient of zero, not NaN, on the engine and on other backends.
 #[test]
 fn dead_ends_pass_nothing_on() {
     fn run<S: ArraySemiring>(dead: f64) {

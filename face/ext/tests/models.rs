@@ -8,7 +8,7 @@ fn gradients_of_chains_are_marginals_and_paths() {
     let case = Case::new(LENGTHS);
     let x = case.emissions().require_grad();
     let marginals = numbers(case.chain(&x).marginals().unwrap());
-    // A backward pass takes its tape along, so each loss has a chain of its own.
+    // `backward` consumes the tape, so each loss builds its own chain.
     let gradient = |loss: &dyn Fn(LinearChain) -> Tensor<1>| {
         let gradients = loss(case.chain(&x)).sum().backward();
         numbers(x.grad(&gradients).unwrap())
@@ -39,12 +39,12 @@ fn gaussian_processes_equal_their_formulas() {
     };
     let y = tensor(&[0.3, -0.2, 0.5], [3]);
     let with = |noise| GaussianProcess::new(tensor(&covariance(noise), [3, 3]), y.clone()).unwrap();
-    // Without noise the process passes through what was observed, with certainty.
+    // Without noise the posterior interpolates the observations with variance 0.
     let k = tensor(&covariance(0.0), [3, 3]);
     let (mean, left) = with(0.0).posterior(k.clone(), k.clone()).unwrap();
     close(&numbers(mean), &numbers(y.clone()));
     close(&numbers(left), &[0.0; 9]);
-    // The likelihood is a product of those of each observation given the earlier ones.
+    // The likelihood is the product of the conditional likelihoods of each observation given the earlier ones.
     let noisy = covariance(0.1);
     let mut chain = 0.0;
     for n in 0..3 {
@@ -80,7 +80,7 @@ mod layers {
     fn a_field_learns_what_only_transitions_tell() {
         let crf = Crf::new(2, &device());
         assert_eq!(crf.num_params(), 8);
-        // Scores of the net say nothing; tags alternate.
+        // The emission scores are zero; transitions make tags alternate.
         let chain = |crf: &Crf| crf.chain(Tensor::zeros([1, 6, 2], &device()), None).unwrap();
         let truth = [vec![0usize, 1, 0, 1, 0, 1]];
         let mut crf = crf;
@@ -113,7 +113,7 @@ mod layers {
             (thin.down.val().dims(), thin.up.val().dims(), thin.num_params()),
             ([4, 1], [1, 5], 9)
         );
-        // ‖W − A B‖² is the sum of the squares of the singular values left out (Eckart and Young 1936).
+        // ‖W − A B‖² is the sum of the squares of the discarded singular values (Eckart and Young 1936).
         let rest = weight.clone() - thin.down.val().matmul(thin.up.val());
         let s = numbers(linalg::svdvals(weight.clone()).unwrap());
         close(&numbers((rest.clone() * rest).sum()), &[s[1..].iter().map(|x| x * x).sum()]);

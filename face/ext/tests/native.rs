@@ -13,7 +13,7 @@ pub(crate) fn matrix() -> Tensor<2> {
     Tensor::from_floats([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], &device())
 }
 
-/// The routes of what linear algebra and contractions without a derivative return.
+/// Routes of results of linear algebra and of contractions without a derivative.
 pub(crate) fn routes(a: Tensor<2>) -> Vec<(&'static str, Option<Route>)> {
     let linalg::Svd { u, s, vh } = linalg::svd(a.clone()).unwrap();
     let linalg::Eig { values, .. } = linalg::eig(a.clone()).unwrap();
@@ -56,7 +56,7 @@ pub(crate) fn are_native(all: Vec<(&'static str, Option<Route>)>) {
     }
 }
 
-/// A Kalman filter of more states than there are kernels for.
+/// A Kalman filter with more states than specialised kernels support.
 pub(crate) fn filter() -> Result<Option<Route>, String> {
     let unit = |n: usize| Tensor::<2>::eye(n, &device());
     let system = System {
@@ -70,7 +70,7 @@ pub(crate) fn filter() -> Result<Option<Route>, String> {
     Ok(route(&float(found.0)))
 }
 
-/// A backend that is not the engine runs definitions, or lends its elements to the engine.
+/// On a backend other than the engine, operations run by definition or through host data.
 pub(crate) fn is_rejected() {
     let error = |name: &str, route: &str| {
         format!("{name}: route {route} (op_unsupported) is rejected by the route policy")

@@ -1,4 +1,4 @@
-//! Fused functions against Burn's own: values and gradients.
+//! Fused functions against Burn's own operations: values and gradients.
 
 use burn_backend::ops::AttentionModuleOptions;
 use burn_tensor::{Int, TensorData, activation};
@@ -22,7 +22,7 @@ fn close(a: &[f64], b: &[f64], context: &str) {
     }
 }
 
-/// The formula of a layer norm.
+/// Layer norm by its formula.
 fn plain_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Option<Tensor<1>>, epsilon: f64) -> Tensor<3> {
     let centred = x.clone() - x.mean_dim(2);
     let variance = (centred.clone() * centred.clone()).mean_dim(2);
@@ -49,7 +49,7 @@ fn run<const D: usize>(
     out
 }
 
-/// Compares the fused function with Burn's own.
+/// Compares a fused function with Burn's own operations.
 macro_rules! agree {
     ($name:ident, $d:literal, $shapes:expr, |$x:ident| $fused:expr, $plain:expr) => {
         #[test]

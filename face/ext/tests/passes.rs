@@ -1,10 +1,11 @@
-//! Bodies of scans that run a reverse pass.
+//! Scan bodies that run a reverse pass.
 
 use super::arrays::{close, floats};
 use super::ext::scan::{Memory, Options, Policy, scan};
 use super::{Tensor, numbers};
 
-/// `w ← w − η ∇w²` with the gradient by a pass in the step, whose result is a constant: dw ← dw − 2 w.
+/// `w ← w − η ∇w²` with the gradient computed by a reverse pass in the step, whose result is a constant: dw ← dw −
+/// 2 w.
 #[test]
 fn bodies_may_compute_gradients() {
     for n in [1, 2, 7] {

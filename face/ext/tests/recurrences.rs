@@ -1,4 +1,4 @@
-//! Recurrences in one kernel, beside the same scan step by step.
+//! Recurrences in one kernel against the same scan step by step.
 
 use burn_backend::FloatDType;
 
@@ -26,7 +26,7 @@ fn recurrences_in_one_kernel_are_the_scan() {
     for x in [a, b, h0] {
         close(&numbers(x.grad(&own).unwrap()), &numbers(x.grad(&want).unwrap()), 1e-13);
     }
-    // The gradient of the sum of running products through a zero.
+    // Gradient of the sum of running products that include a zero.
     let x = floats(&[2.0, 0.0, 3.0]).require_grad();
     let y = fused::cumulative(Running::Product, x.clone(), 0, false).unwrap();
     assert_eq!(numbers(x.grad(&y.sum().backward()).unwrap()), [1.0, 8.0, 0.0]);

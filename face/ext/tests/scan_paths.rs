@@ -1,4 +1,4 @@
-//! Scans on a tape and without one: values, and the path that is taken.
+//! Scans with and without a tape: values, and the execution path.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -23,8 +23,8 @@ fn computes_cumulative_sum() {
     assert_eq!((numbers(last), numbers(ys)), (vec![10.0], vec![10.0, 9.0, 7.0, 4.0]));
 }
 
-/// A path that is not accepted is an error before the first step, which names it and why; one that is
-/// accepted is reported once, on a tape and without.
+/// A path that the options do not accept is an error before the first step, with the path and the reason; an
+/// accepted path is reported once, with and without a tape.
 #[test]
 fn paths_can_be_required_and_are_reported() {
     let (told, calls) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));

@@ -1,4 +1,4 @@
-//! Nodes with rules of their own: orders of derivatives, checkpointing, unused outputs, threads.
+//! Nodes with their own rules: orders of derivatives, checkpointing, unused outputs, threads.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn leaf<B: Backend>(values: [f32; 3]) -> FloatTensor<B> {
     B::float_set_require_grad(constant::<B>(values), true)
 }
 
-/// The gradients of the sum of elements.
+/// Gradients of the sum of all elements.
 fn backward<B: AutodiffBackend>(y: FloatTensor<B>) -> B::Gradients {
     B::backward(B::float_sum(y))
 }
@@ -44,7 +44,7 @@ fn slope<B: AutodiffBackend>(x: &FloatTensor<B>, gradients: &B::Gradients) -> Ve
     numbers::<B::InnerBackend>(B::grad(x, gradients).unwrap())
 }
 
-/// x² y, with rule 2xy ḡ, x² ḡ.
+/// x² y, with the cotangents 2xy ḡ and x² ḡ.
 fn square_times<B: Backend, C: CheckpointStrategy>(
     x: Tracked<B, C>,
     y: Tracked<B, C>,
@@ -71,8 +71,8 @@ fn first_order<B: Backend, C: CheckpointStrategy>() {
     type AD<B, C> = Autodiff<B, C>;
     let x = leaf::<AD<B, C>>([1.0, 2.0, -3.0]);
     let y = leaf::<AD<B, C>>([5.0, 7.0, 11.0]);
-    // Memory-bound neighbours on both sides: under balanced checkpointing they are recomputed and
-    // ask for what the node saved. The cotangent of `sum` is an expanded view.
+    // Memory-bound operations on both sides: under balanced checkpointing they are recomputed and read the saved
+    // values of the node. The cotangent of `sum` is an expanded view.
     let same = AD::<B, C>::float_log(AD::<B, C>::float_exp(x.clone()));
     let z = square_times::<B, C>(same, y.clone());
     let grads = backward::<AD<B, C>>(AD::<B, C>::float_mul_scalar(z, Scalar::Float(2.0)));
@@ -132,7 +132,7 @@ fn the_rule_is_told_what_is_tracked() {
         move |c, g, wanted| {
             assert_eq!(wanted, [false, true]);
             told.fetch_add(1, SeqCst);
-            // A cotangent for the constant, not asked for, changes nothing.
+            // A cotangent returned for the constant, which needs none, changes nothing.
             [Some(g.clone()), Some(Engine::float_mul(c, g))]
         },
     );
@@ -169,7 +169,7 @@ fn an_error_of_the_forward_pass_leaves_no_node() {
     assert_eq!(slope::<Taped>(&x, &grads), [1.0; 3]);
 }
 
-/// x², x³ (as a 3 x 1 matrix) and an empty tensor from one node.
+/// x², x³ (as a 3 × 1 matrix) and an empty tensor from one node.
 fn powers<B: Backend, C: CheckpointStrategy>(
     x: Tracked<B, C>,
     runs: Arc<AtomicUsize>,
@@ -210,7 +210,7 @@ fn several_outputs<B: Backend, C: CheckpointStrategy>() {
     assert_eq!(gradient(|[_, cube]| cube), [3.0, 12.0, 27.0]);
     assert_eq!(gradient(|[square, _]| square), [2.0, 4.0, 6.0]);
     assert_eq!(runs.load(SeqCst), 2);
-    // d(x⁵ + x²): both outputs, one of them twice, and still one run of the rule.
+    // d(x⁵ + x²): both outputs are used, one of them twice, and the rule runs once.
     let both: Loss<B, C> =
         |[square, cube]| AD::<B, C>::float_add(AD::<B, C>::float_mul(square.clone(), cube), square);
     assert_eq!(gradient(both), [7.0, 84.0, 411.0]);
@@ -287,7 +287,7 @@ impl Operation for Sums {
     }
 }
 
-/// Its results on a tape.
+/// Results of [`Sums`] on a tape.
 fn sums<B: Operations, C: CheckpointStrategy>(all: &[Tracked<B, C>]) -> [Tracked<B, C>; 2] {
     let inputs: Vec<_> = all.iter().map(|x| Value::Float(Floats(x.clone()))).collect();
     let out = <Autodiff<B, C> as Operations>::run(&Sums, &inputs, &vec![false; all.len()]);
@@ -351,9 +351,9 @@ fn second_derivatives_by_many_operands() {
     }
 }
 
-/// Another thread's `backward` sweeps all graphs while the forward pass runs. The input of the
-/// node lives only in its argument list: without the handles that `record` holds, the nodes before it are dropped,
-/// and their rules never run.
+/// A `backward` on another thread sweeps all graphs while the forward pass runs. Only the argument list of `record`
+/// refers to the input of the node: without the handles that `record` holds, the nodes before it would be dropped
+/// and their rules would never run.
 #[test]
 fn a_concurrent_backward_loses_no_gradient() {
     let stop = Arc::new(AtomicBool::new(false));

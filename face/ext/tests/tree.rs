@@ -1,4 +1,4 @@
-//! Trees of tensors: structure, round trips, what is refused, and structs as carries of scans.
+//! Trees of tensors: structure, round trips, errors, and structs as carries of scans.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Cell {
     r#mod: Option<Tensor<1>>,
 }
 
-/// A tuple struct over any tree, with a parameter that no tree has.
+/// A tuple struct over any tree, with a type parameter that is not a tree.
 #[derive(Clone, Debug, PartialEq, Tree)]
 #[cfg_attr(burn_line = "0.21", tree(backend = Tape))]
 struct Pair<T, K: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static, const N: usize>(
@@ -109,7 +109,7 @@ fn another_type_is_refused() {
     let error = refused(build::<_, (Tensor<1>,)>(&structure, leaves));
     let want = TreeError::Structure { required: "a node of 1".into(), given: "(*, 2)".into() };
     assert_eq!(error, want);
-    // A tuple is not the struct, and leaves may be missing.
+    // A tuple does not match the structure of the struct, and leaves may be missing.
     let (structure, leaves) = flatten((floats(&[1.0]), ()));
     let error = refused(build::<_, Cell>(&structure, leaves));
     let required = "Cell { hidden, memory, gain, mod }".into();

@@ -1,4 +1,4 @@
-//! Associative scans beside scans step by step.
+//! Associative scans against scans step by step.
 
 use super::ext::scan::fused::{self, AssociativeScan, FloatMonoid, associative_scan};
 use super::*;
@@ -37,7 +37,7 @@ fn associative_scan_of_affine_maps() {
     assert_eq!(numbers(gradient), [5.0, 4.0, 3.0, 2.0, 1.0]);
 }
 
-/// A part of each element that is not on the tape.
+/// One part of each element is not on the tape.
 #[test]
 fn associative_scan_with_constant_elements() {
     let a = random::<1>([9], 1);

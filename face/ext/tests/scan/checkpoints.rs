@@ -1,4 +1,4 @@
-//! Functions that run once more in the reverse pass.
+//! `checkpoint`: functions that run again in the reverse pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use super::*;
 
 type Inputs = (Tensor<2>, (Tensor<1>, Tensor<2>));
 
-/// Two results of other ranks than the arguments, one of which does not depend on all of these.
+/// Two results whose ranks differ from those of the arguments; one depends on some arguments only.
 fn layer((w, (b, x)): Inputs) -> (Tensor<1>, Tensor<2>) {
     let y = (x.matmul(w) + b.clone().unsqueeze()).tanh();
     (y.clone().sum() * b.exp(), y)
@@ -46,12 +46,12 @@ fn checkpoints_have_the_gradients_of_their_functions() {
         }
     };
     let got = gradients(|x| checkpoint(counted.clone(), x).unwrap());
-    // Forward, and once more in the reverse pass.
+    // Once forward, and once in the reverse pass.
     assert_eq!(runs.load(Ordering::Relaxed), 2);
     for (got, want) in got.iter().zip(gradients(layer)) {
         close(got, &want, 1e-14);
     }
-    // Without a tape it is the function.
+    // Without a tape it is the plain function.
     let (y, z): (Tensor<1>, Tensor<2>) = checkpoint(layer, inputs()).unwrap();
     let (u, v) = layer(inputs());
     assert_eq!((numbers(y), numbers(z)), (numbers(u), numbers(v)));

@@ -1,4 +1,4 @@
-//! Bad input.
+//! Errors of invalid arguments.
 
 use super::ext::scan::ScanError;
 use super::ext::tree::TreeError;
@@ -71,7 +71,7 @@ fn what_disagrees_is_an_error() {
         scanned.err(),
         Some(ScanError::LengthMismatch { given: Some(5), leading: vec![2, 2] })
     );
-    // A matrix asked for where elements are vectors.
+    // The body requests a matrix, but elements are vectors.
     let step = |(): (), c: Tensor<1>, _: Tensor<2>| (c, ());
     let xs = random::<2>([3, 2], 1);
     let scanned: Scanned<Tensor<1>> = scan(step, (), floats(&[0.0]), xs, &Options::default());
@@ -90,7 +90,7 @@ fn captured_tracked_tensors_are_an_error() {
     let scanned: Scanned<Tensor<1>> = scan(step.clone(), (), init.clone(), (), &options);
     let error = scanned.err();
     assert!(matches!(error, Some(ScanError::Captured { .. })), "{error:?}");
-    // Everything is on the tape anyway.
+    // Everything is on the tape in any case.
     let options = options.memory(Memory::StoreAll);
     let (last, ()): (Tensor<1>, ()) = scan(step, (), init, (), &options).unwrap();
     assert_eq!(numbers(a.grad(&last.backward()).unwrap()), [12.0]);

@@ -1,4 +1,4 @@
-//! Solutions of x = f(θ, x), against formulas and differences.
+//! Fixed points x = f(θ, x) against formulas and finite differences.
 
 use super::ext::scan::{FixedPoint, Method, ScanError, fixed_point, root};
 use super::*;
@@ -77,7 +77,7 @@ fn what_does_not_converge_is_an_error() {
     assert!(matches!(found, Err(ScanError::Captured { .. })), "{:?}", found.err());
 }
 
-/// Broyden's method finds what the iteration finds, in fewer steps, and the same derivatives.
+/// Broyden's method finds the same fixed point as the iteration, in fewer steps, with the same derivatives.
 #[test]
 fn methods_agree() {
     let broyden = FixedPoint { method: Method::Broyden(20), steps: 60, ..EXACT };
@@ -97,7 +97,7 @@ fn methods_agree() {
         [numbers(w.grad(&found).unwrap()), numbers(b.grad(&found).unwrap())].concat()
     });
     close(&gradients[1], &gradients[0], 1e-11);
-    // Steps that iterate away from the solution.
+    // Steps that diverge from the solution.
     let grows = |a: Tensor<1>, x: Tensor<1>| a * x + 1.0;
     let (a, x) = (floats(&[3.0, -4.0, 0.5]), floats(&[1.0, 1.0, 1.0]));
     let x = fixed_point(grows, a, x, &broyden).unwrap();
@@ -123,7 +123,7 @@ fn roots_and_their_derivatives() {
         close(&numbers(of_a.grad(&found).unwrap()), &[-py / (1.0 + px) * slope], 1e-11);
         close(&numbers(of_b.grad(&found).unwrap()), &[1.0 / (1.0 + px)], 1e-11);
     }
-    // No root: x² + 1.
+    // x² + 1 has no real root.
     let none = |(): (), x: Tensor<1>| x.powi_scalar(2) + 1.0;
     let error = root(none, (), floats(&[0.5]), &FixedPoint::default()).err();
     assert!(matches!(error, Some(ScanError::NotConverged { .. })), "{error:?}");

@@ -1,10 +1,10 @@
-//! What a body passes on as it is, and gradients of it; policies against the tape without one.
+//! Bodies that return their arguments unchanged, their gradients, and memory policies against the plain tape.
 
 use super::*;
 
 type Numbers = Tensor<1>;
 
-/// Each y is the constant and the old carry, each carry the element: nothing is computed.
+/// Each y is the constant and the old carry, each carry is the element: the body computes nothing.
 #[test]
 fn constants_to_ys_and_elements_to_carries() {
     for memory in POLICIES {
@@ -46,7 +46,7 @@ fn gradient_of_the_sum_of_the_final_carry() {
     }
 }
 
-/// Bits of the gradients of a nonlinear body over 200 steps.
+/// Bitwise comparison of the gradients of a nonlinear body over 200 steps.
 #[test]
 fn gradients_of_the_default_policy_are_exactly_those_without_one() {
     let gradients = |memory, reverse| {

@@ -1,4 +1,4 @@
-//! Reverse mode: policies, threads, nesting, second order.
+//! Reverse mode: memory policies, threads, nesting, second order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -25,7 +25,7 @@ fn every_policy_gives_the_gradient_of_the_loop() {
         for reverse in [false, true] {
             let options = Options::default().reverse(reverse);
             let want = rnn_gradients(n, &options.clone().memory(Memory::StoreAll));
-            // A Rust loop, unrolled on the tape.
+            // A loop in Rust, unrolled on the tape.
             let (w, c, xs) = (
                 random::<2>([3, 3], 1).require_grad(),
                 random::<2>([2, 3], 2),
@@ -48,7 +48,7 @@ fn every_policy_gives_the_gradient_of_the_loop() {
                     close(own, want, 1e-13);
                 }
             }
-            // Among policies with bounded memory the sums are the same to the last bit.
+            // Policies with bounded memory agree to the last bit.
             let bits = |policy| rnn_gradients(n, &options.clone().memory(Memory::Bounded(policy)));
             let one = bits(Policy::Sqrt);
             for policy in [Policy::Carries, Policy::Segment(3), Policy::Revolve(2)] {
@@ -120,7 +120,7 @@ fn a_body_may_ignore_inputs() {
         let a = floats(&[2.0]).require_grad();
         let b = floats(&[5.0]).require_grad();
         let xs = floats(&[1.0, 2.0, 3.0]).require_grad();
-        // x never, b never, a only.
+        // The carry is independent of x and b and depends on a only.
         let step = |(a, _b): (Tensor<1>, Tensor<1>), c: Tensor<1>, _: Tensor<1>| {
             let c = c * a;
             (c.clone(), c)
@@ -132,7 +132,7 @@ fn a_body_may_ignore_inputs() {
         assert_eq!(numbers(a.grad(&grads).unwrap()), [12.0]);
         assert_eq!(numbers(b.grad(&grads).unwrap()), [0.0]);
         assert_eq!(numbers(xs.grad(&grads).unwrap()), [0.0; 3]);
-        // The carry is thrown away: nothing depends on anything.
+        // The body discards the carry, so nothing depends on the inputs.
         let step = |(): (), c: Tensor<1>, _: Tensor<1>| (c.zeros_like(), ());
         let init = floats(&[1.0]).require_grad();
         let (last, ()): (Tensor<1>, ()) =
@@ -142,7 +142,7 @@ fn a_body_may_ignore_inputs() {
     }
 }
 
-/// Σ over i of (product of the x so far)², with the inner scan in every step.
+/// Σᵢ (product of the x up to i)², with the inner scan in every step.
 #[test]
 fn scan_in_scan() {
     let outer = |memory: Memory| {
@@ -185,8 +185,8 @@ fn several_threads_train_at_once() {
     });
 }
 
-/// 10⁵ steps: the body runs twice per step and never with more than a span of its carries. A step runs once more if
-/// passes of other tests hide whether it has run one.
+/// 10⁵ steps: the body runs twice per step with at most one span of carries in memory. A step runs once more if
+/// passes of other tests hide whether it ran one.
 #[test]
 fn long_scans_train() {
     let made = Arc::new(AtomicUsize::new(0));
@@ -207,7 +207,7 @@ fn long_scans_train() {
     assert!((2 * n..2 * n + n / 10).contains(&made), "{made} of {n}");
 }
 
-/// Gradients of a scan whose steps scan, and how often the body runs.
+/// Gradients of a scan whose body scans, and the number of calls of the body.
 #[test]
 fn scans_nest_and_run_their_steps_twice() {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -233,7 +233,7 @@ fn scans_nest_and_run_their_steps_twice() {
     assert_eq!(calls.load(SeqCst), 4);
     let gradient = a.grad(&last.backward()).unwrap();
     close(&numbers(gradient), &[sum(true)], 1e-13);
-    // Spans of two steps run theirs once more.
+    // Spans of two steps are recomputed once.
     assert_eq!(calls.load(SeqCst), 8);
 }
 
@@ -254,7 +254,7 @@ fn length_0() {
     }
 }
 
-/// A reverse pass of its own per scan would take time quadratic in the number of scans.
+/// A separate reverse pass per scan would take time quadratic in the number of scans.
 #[test]
 fn short_scans_are_recorded_as_they_are() {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -282,7 +282,7 @@ fn short_scans_are_recorded_as_they_are() {
             }
             let (found, calls) = gradient(n, count, &Options::default());
             close(&[found], &[dc], 1e-13);
-            // A step more, to find out about the body; or those of the reverse pass.
+            // One extra step inspects the body; longer scans repeat their steps in the reverse pass.
             assert!(if n <= 4 { calls == count * (n + 1) } else { calls >= 2 * count * n });
             let (found, _) = gradient(n, count, &Options::default().memory(Memory::default()));
             close(&[found], &[dc], 1e-13);

@@ -1,4 +1,4 @@
-//! Integers and truth values among consts, carries, xs and ys, against plain loops.
+//! Integers and booleans among consts, carries, xs and ys, against plain loops.
 
 use burn_backend::DType;
 use burn_tensor::{Bool, Int};
@@ -18,11 +18,11 @@ fn bools(values: &[bool]) -> Tensor<1, Bool> {
     Tensor::from_bool(burn_tensor::TensorData::from(values), &device())
 }
 
-/// A state, how many tokens were kept, and whether one of them was 2.
+/// A state, the number of tokens kept, and whether one of them was 2.
 type Carry = (Tensor<1>, (Tensor<1, Int>, Tensor<1, Bool>));
 type Ys = (Tensor<2>, Tensor<2, Int>, Tensor<2, Bool>);
 
-/// Embeds a token; a token that is not kept leaves the state as it is. The offset is added to tokens that are returned.
+/// Embeds a token; a token that is not kept leaves the state unchanged. The offset is added to returned tokens.
 fn step(
     (table, offset): (Tensor<2>, Tensor<1, Int>),
     (h, (count, seen)): Carry,
@@ -46,7 +46,7 @@ fn scanned(table: Tensor<2>, options: &Options) -> (Carry, Ys) {
     scan(step, consts, begin(), (ints(&TOKENS), bools(&KEPT)), options).unwrap()
 }
 
-/// Tokens, counts and whether 2 was seen, in the order of steps.
+/// Tokens, counts and the flag of token 2, in the order of steps.
 fn by_hand(reverse: bool) -> Vec<(i64, i64, bool)> {
     let order: Vec<usize> = if reverse { (0..9).rev().collect() } else { (0..9).collect() };
     let (mut count, mut seen) = (0, false);

@@ -1,4 +1,4 @@
-//! Loops that end by a test, loops over a range and branches, against plain Rust.
+//! `while_loop`, `fori_loop`, `cond` and `switch` against plain Rust.
 
 use burn_backend::DType;
 use burn_tensor::{Bool, Int};
@@ -14,7 +14,7 @@ fn value(x: Tensor<1, Int>) -> i64 {
     x.into_data().iter::<i64>().next().unwrap()
 }
 
-/// x ← x − (x³ − a) / (3 x²) as long as |x³ − a| is large, with the number of steps.
+/// x ← x − (x³ − a) / (3 x²) while |x³ − a| is large, with the number of steps.
 type Newton = (Tensor<1>, Tensor<1, Int>);
 
 fn newton(a: Tensor<1>, x: Tensor<1>, options: &Options) -> ext::scan::Result<Newton> {
@@ -26,7 +26,7 @@ fn newton(a: Tensor<1>, x: Tensor<1>, options: &Options) -> ext::scan::Result<Ne
     while_loop(far, step, a, (x, int(0)), options)
 }
 
-/// The same in Rust: x, its derivatives with respect to a and to x₀ of these very steps, and how many there are.
+/// The same in Rust: x, the derivatives of these steps with respect to a and x₀, and the number of steps.
 fn by_hand(a: f64, start: f64) -> (f64, [f64; 2], i64) {
     let (mut x, mut of, mut steps) = (start, [0.0, 1.0], 0);
     while (x.powi(3) - a).abs() > 1e-4 {
@@ -74,7 +74,7 @@ fn a_loop_that_does_not_end_is_an_error() {
         let error = while_loop(always, step, (), x, &options).err();
         assert_eq!(error, Some(ScanError::Endless { limit: 700 }));
     }
-    // As many steps as the limit are fine.
+    // As many steps as the limit allows is no error.
     let below = |(): (), x: Tensor<1>| x.lower_elem(700.0);
     let options = Options::default().limit(700);
     let x = while_loop(below, step, (), floats(&[0.0]).require_grad(), &options).unwrap();
@@ -108,7 +108,7 @@ fn a_loop_over_a_range() {
     let slope: f64 = (1..10).map(|i| (i * i) as f64 * 0.7f64.powi(i - 1)).sum();
     close(&numbers(y.clone()), &[want], 1e-14);
     close(&numbers(x.grad(&y.backward()).unwrap()), &[slope], 1e-13);
-    // An empty range, also one that ends before it begins, leaves the carry.
+    // An empty range, including one whose end is before its start, leaves the carry unchanged.
     for end in [3, -1] {
         let step = |(): (), c: Tensor<1>, i: Tensor<1, Int>| c * i.float().cast(DType::F64);
         let c = fori_loop(3..end, step, (), floats(&[5.0]), &Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Scans: rows of the behaviour that `lax.scan` and its descendants promise, against plain loops.
+//! Scans: table of the behaviour documented for `jax.lax.scan` and related functions, against plain loops.
 
 use burn_backend::FloatDType;
 
@@ -27,7 +27,7 @@ const POLICIES: [Memory; 7] = [
     Memory::Bounded(Policy::Revolve(3)),
 ];
 
-/// The last carry and the ys.
+/// The final carry and the ys.
 type Scanned<S, YS = ()> = scans::Result<(S, YS)>;
 type Sum = (Tensor<1>, Tensor<2>);
 
@@ -41,7 +41,7 @@ fn sums(xs: Tensor<2>, options: &Options) -> Sum {
     scan(step, (), init, xs, options).unwrap()
 }
 
-/// `c ← tanh(W c + x)`, y = c x: every operand matters.
+/// `c ← tanh(W c + x)`, y = c x, which depends on every operand.
 type Rnn = (Tensor<2>, Tensor<2>, Tensor<3>);
 
 fn rnn(w: Tensor<2>, c: Tensor<2>, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {

@@ -1,5 +1,5 @@
-//! Bodies with routines: products, factorisations, solves, sorts. Each is compared with a loop on the tape,
-//! values and gradients, in both directions and under several policies.
+//! Bodies with matrix products, factorisations, solves and sorts. Each is compared with a loop on the tape, values
+//! and gradients, in both directions and under several memory policies.
 
 use super::ext::linalg::{self, Triangle};
 use super::ext::scan::fused::{self, System};
@@ -38,7 +38,7 @@ where
     let grads = loss.backward();
     let mut all = vec![numbers(last), numbers(ys)];
     for gradient in [w.grad(&grads), c.grad(&grads)] {
-        // What the body does not use has no gradient in the loop, zeros in the scan.
+        // An input that the body does not use has no gradient in the loop and a zero gradient in the scan.
         all.push(gradient.map_or(vec![0.0; 9], numbers));
     }
     all.push(numbers(xs.grad(&grads).unwrap()));
@@ -132,7 +132,7 @@ fn argsort_in_body() {
     });
 }
 
-/// The Kalman filter as a body, beside the same filter in one kernel.
+/// The Kalman filter as a body, against the same filter in one kernel.
 #[test]
 fn kalman_filter_in_body() {
     let n = 12;
@@ -166,8 +166,7 @@ fn kalman_filter_in_body() {
     let (own, _, _) = fused::kalman_filter(system, ys.clone(), floats(&[0.0; 3]), unit()).unwrap();
     close(&numbers(own.clone()), &numbers(means.clone()), 1e-12);
     let (a, b) = (own.powi_scalar(2).sum().backward(), means.powi_scalar(2).sum().backward());
-    // Of a symmetric matrix: what an entry above the diagonal adds and the one below it may be shared out
-    // otherwise.
+    // For a symmetric matrix the gradient may be split differently between an entry and its mirror image.
     let [own, want] = [q.grad(&a), q.grad(&b)].map(|x| {
         let x = x.unwrap();
         numbers(x.clone() + x.transpose())

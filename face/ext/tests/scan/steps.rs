@@ -1,4 +1,4 @@
-//! Values: forwards and backwards, with and without xs and ys, no steps, views.
+//! Values: both directions, with and without xs and ys, zero steps, views.
 
 use super::ext::scan::ScanError;
 use super::ext::scan::fused::{self, Running};
@@ -29,7 +29,7 @@ fn larger_iteration_count_with_constants_and_a_reduction() {
     assert_eq!(numbers(ys), numbers(xs.abs()));
 }
 
-/// Iterations until |z| > 2, for points of the plane: several carries, comparisons and masks.
+/// Iterations of z² + c until |z| > 2: several carries, comparisons and masks.
 #[test]
 fn several_outputs_mandelbrot() {
     let points = [(-0.5, 0.0), (0.3, 0.5), (1.0, 1.0), (-2.1, 0.0), (-0.75, 0.2)];
@@ -132,7 +132,7 @@ fn length_0_without_xs_and_without_ys() {
 
 #[test]
 fn ys_unlike_the_carry_in_both_directions() {
-    // The carry is a number, y a matrix; two carries, one y.
+    // The carry is a scalar and y a matrix; two carries, one y.
     type Carry = (Tensor<1>, Tensor<1>);
     let step = |(): (), (sum, count): Carry, x: Tensor<1>| {
         let (sum, count) = (sum + x.clone().sum(), count + 1.0);
@@ -161,7 +161,7 @@ fn ys_unlike_the_carry_in_both_directions() {
     }
 }
 
-/// A filter forwards, whose ys are flipped and scanned backwards: smoothing.
+/// A forward filter whose ys are flipped and scanned backwards: smoothing.
 #[test]
 fn two_passes_forward_and_reverse() {
     let step = |(): (), c: Tensor<1>, x: Tensor<1>| {
