@@ -1,4 +1,4 @@
-//! The line of Burn, as `cfg(burn_line)` for sources that several lines share.
+//! Sets `cfg(burn_line)`, the version of Burn, for sources that several versions share.
 
 fn main() {
     // Without symbolic links Git writes the path of the target into the file.

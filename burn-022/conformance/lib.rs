@@ -1,1 +1,1 @@
-//! Nothing: the package is its tests.
+//! Empty library: the package consists of its tests.

@@ -1,5 +1,5 @@
-//! Scans of a body of Burn operations: steps per second on BurnT4a and on Flex, gradients under several
-//! policies, the same filter in one kernel, and the memory of a gradient against the number of steps.
+//! Scans whose body is made of Burn operations: steps per second on BurnT4a and on Flex, gradients under several
+//! memory policies, the same filter in one kernel, and memory of a gradient against the number of steps.
 //!
 //! `cargo bench -p burn-t4a --bench scan [-- filter]`; `T4A_NUM_THREADS=1` for one thread.
 
@@ -17,23 +17,23 @@ use burn_t4a::ext::scan::fused::{System, kalman_filter};
 use burn_t4a::ext::scan::{Memory, Options, Policy, ScanBackend, scan};
 use burn_tensor::{Tensor, TensorData};
 
-/// Bytes in use, and the most of them.
+/// Allocator that counts bytes in use and their maximum.
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         MOST.fetch_max(LIVE.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the layout is the caller's.
+        // SAFETY: the caller guarantees the layout.
         unsafe { Heap.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: it came from `alloc` with this layout.
+        // SAFETY: `at` was returned by `alloc` with this layout.
         unsafe { Heap.dealloc(at, layout) }
     }
 }
@@ -62,7 +62,7 @@ fn constants<B: ScanBackend>() -> Constants<B> {
     )
 }
 
-/// The Kalman filter of two states as a body: 17 operations of Burn.
+/// Kalman filter with two states as a scan body: 17 operations of Burn.
 fn body<B: ScanBackend>(
     (f, q, h, r): Constants<B>,
     (x, p): State<B>,
@@ -86,7 +86,7 @@ fn filter<B: ScanBackend>(q: Tensor<B, 2>, ys: Tensor<B, 1>, memory: Memory) -> 
     means
 }
 
-/// The same in one kernel.
+/// The same filter in one kernel.
 fn fused<B: Operations + ScanBackend>(q: Tensor<B, 2>, ys: Tensor<B, 1>) -> Tensor<B, 3> {
     let (transition, _, observation, observation_noise) = constants();
     let n = ys.dims()[0];
@@ -99,7 +99,7 @@ fn fused<B: Operations + ScanBackend>(q: Tensor<B, 2>, ys: Tensor<B, 1>) -> Tens
 struct Bench(Option<String>);
 
 impl Bench {
-    /// The best of several runs.
+    /// Prints the minimum time of several runs.
     fn row(&self, name: &str, steps: usize, mut f: impl FnMut()) {
         if self.0.as_ref().is_some_and(|filter| !name.contains(filter)) {
             return;
@@ -124,7 +124,7 @@ impl Bench {
         });
     }
 
-    /// Of the sum of squares of all means, by Q and observations.
+    /// Gradient of the sum of squares of all means with respect to Q and the observations.
     fn gradient<B: AutodiffBackend + Operations + ScanBackend>(&self, backend: &str, n: usize) {
         let (_, q, ..) = constants::<B>();
         let q = q.require_grad();
@@ -147,10 +147,11 @@ impl Bench {
     }
 }
 
-/// Most bytes while a gradient of `c ← a c + x` is computed, with 128 numbers in a carry and one x per step.
+/// Maximum number of bytes in use during the gradient of `c ← a c + x`, with 128 elements per carry and one x per
+/// step.
 fn memory(n: usize, memory: Memory) -> usize {
     type AD = Autodiff<BurnT4a>;
-    // Blocks that nobody uses would count.
+    // Cached free blocks would be counted.
     t4a_tensor::pool::set_cache_limit(0);
     let a = of::<AD, 1>(vec![0.999; 128], [128]).require_grad();
     let xs = of::<AD, 1>(observations(n), [n]);
@@ -170,7 +171,8 @@ const POLICIES: [(&str, Memory); 3] = [
     ("Revolve(20)", Memory::Bounded(Policy::Revolve(20))),
 ];
 
-/// [`memory`] in KiB, in a process of its own: Burn's tables never shrink, and every span holds a copy.
+/// [`memory`] in KiB, measured in a separate process: Burn's tables never shrink, and every span holds a copy of
+/// them.
 fn memory_apart(n: usize, policy: &str) -> String {
     let program = std::env::current_exe().expect("a path");
     let output =
@@ -197,7 +199,7 @@ fn main() {
     if filter.is_some_and(|filter| !"memory".contains(&filter)) {
         return;
     }
-    // Burn's records of what Revolve runs again are freed only when the pass around ends.
+    // Burn's records of the steps that Revolve repeats are freed only when the surrounding pass ends.
     println!("\nmemory of a gradient in KiB, Burn's records included; a carry has 1");
     println!("{:>8} {:>12} {:>12} {:>12}", "steps", POLICIES[0].0, POLICIES[1].0, POLICIES[2].0);
     for n in [100, 1000, 10_000, 100_000] {

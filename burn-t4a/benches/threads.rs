@@ -1,13 +1,13 @@
-//! What more threads gain: `cargo bench -p burn-t4a --bench threads -- [filter]`.
+//! Speedup by threads: `cargo bench -p burn-t4a --bench threads -- [filter]`.
 //!
-//! Each row runs on one thread and on all of them in turns. A second virtual core comes and goes, so a
-//! reference stands beside each gain, measured in the same second: the same arithmetic on one thread and on
-//! all of them at once (`cores`), and a copy that is split over them (`copy`). A row waits for the one or
-//! for the other; `ratio` is its gain divided by that of its reference.
+//! Each row runs alternately on one thread and on all threads. The speed of a second virtual core varies, so each
+//! speedup is printed beside a reference measured in the same second: the same arithmetic on one thread and on all
+//! threads (`cores`), and a copy split over them (`copy`). Each row is bound by one of the two; `ratio` is its
+//! speedup divided by that of its reference.
 //!
-//! The last columns are a rehearsal for sixteen threads on one: loops that threads share, each of which ends
-//! with a synchronisation; chunks of all of them; µs outside of the loops; and the gain that these bound, if
-//! threads cost nothing.
+//! The last columns simulate sixteen threads on one thread: number of parallel loops, each of which ends with a
+//! synchronisation; number of chunks of all loops; µs outside of the loops; and the speedup that these bound if
+//! threads had no cost.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -31,12 +31,12 @@ use t4a_algebra::parallel::rehearse;
 type B = BurnT4a;
 type A = Autodiff<B>;
 
-/// What a row waits for.
+/// Resource that bounds a row.
 #[derive(Clone, Copy, PartialEq)]
 enum Waits {
     Arithmetic,
     Memory,
-    /// Too small for threads: it must not lose.
+    /// Too small for threads: it must not become slower.
     Nothing,
 }
 
@@ -61,7 +61,7 @@ macro_rules! row {
     };
 }
 
-/// Fixed values in −1…1.
+/// Fixed values in [−1, 1].
 fn floats<B: Backend, const D: usize>(shape: [usize; D]) -> Tensor<B, D> {
     let numel: usize = shape.iter().product();
     let value = |i: usize| {
@@ -188,7 +188,7 @@ fn log_partition<B: Operations>(x: Tensor<B, 3>, w: Tensor<B, 2>) -> Tensor<B, 1
     chain.log_partition().expect("contractions")
 }
 
-/// Parameters that do not depend on random numbers.
+/// Initialises parameters without random numbers.
 struct Fixed;
 
 impl<B: Backend> ModuleMapper<B> for Fixed {
@@ -197,7 +197,7 @@ impl<B: Backend> ModuleMapper<B> for Fixed {
     }
 }
 
-/// One step of Adam after another.
+/// Runs steps of Adam.
 fn trained<M: burn::module::AutodiffModule<A> + 'static>(
     model: M,
     loss: impl Fn(&M) -> Tensor<A, 1> + 'static,
@@ -230,7 +230,7 @@ fn perceptron(batch: usize, hidden: usize) -> impl FnMut() -> Tensor<B, 1> {
     })
 }
 
-/// Two convolutions with batch norms around a sum, as in a residual net.
+/// Two convolutions with batch norms and a residual connection, as in ResNet.
 #[derive(Module, Debug)]
 struct Residual<B: Backend> {
     convs: Vec<Conv2d<B>>,
@@ -290,14 +290,14 @@ fn training(rows: &mut Vec<Row>) {
     row!(rows, "transformer train step b8 s64", Arithmetic, { transformer() });
 }
 
-/// Seconds of `f`.
+/// Seconds that `f` takes.
 fn time(f: impl FnOnce()) -> f64 {
     let begin = Instant::now();
     f();
     begin.elapsed().as_secs_f64()
 }
 
-/// A chain of additions that nothing but the core limits, about 0.1 ms.
+/// A chain of dependent additions, about 0.1 ms, bound by the core alone.
 fn arithmetic() {
     let mut x = black_box([1.0f64; 8]);
     for _ in 0..30_000 {
@@ -308,7 +308,7 @@ fn arithmetic() {
     black_box(x);
 }
 
-/// How much faster `threads` threads do as many pieces of work as they are.
+/// Speedup of `threads` threads over one for `threads` pieces of work.
 fn gain_of_cores(threads: usize) -> f64 {
     let rounds = 20;
     let work = || (0..rounds).for_each(|_| arithmetic());
@@ -322,7 +322,7 @@ fn gain_of_cores(threads: usize) -> f64 {
     threads as f64 * one / all
 }
 
-/// How much faster `threads` threads copy.
+/// Speedup of `threads` threads over one for a copy.
 fn gain_of_copies(threads: usize, from: &[f32], to: &mut [f32]) -> f64 {
     let rounds = 40;
     let copy = |to: &mut [f32], from: &[f32]| {

@@ -1,6 +1,6 @@
 //! A [Burn](https://burn.dev) 0.21 backend for CPUs, [`BurnT4a`], and operations beyond Burn's own on the same
-//! autodiff tape: einsum over semirings, linear algebra, structured tensors, scans. A model takes it in as its
-//! backend type and stays as it is; what Burn lacks is in [`ext`].
+//! autodiff tape: einsum over semirings, linear algebra, structured tensors, scans. Models run on it unchanged,
+//! with `BurnT4a` as their backend type; the additional operations are in [`ext`].
 //!
 //! ```
 //! use burn::backend::Autodiff;
@@ -20,36 +20,36 @@
 //! | task | |
 //! |---|---|
 //! | the backend | [`BurnT4a`], `Autodiff<BurnT4a>` |
-//! | log Z, best path, K best, contractions | [`ext::einsum`] |
-//! | svd, truncated svd, eigh, solve, functions of matrices | [`ext::linalg`] |
-//! | quantum numbers, blocks, diagonals | [`ext::structured`] |
-//! | recurrences, Kalman filters, a body step by step in bounded memory | [`ext::scan`] |
+//! | log Z, best path, K best, tensor contractions | [`ext::einsum`] |
+//! | svd, truncated svd, eigh, solve, matrix functions | [`ext::linalg`] |
+//! | tensors with quantum numbers, block-sparse and diagonal tensors | [`ext::structured`] |
+//! | recurrences, Kalman filters, scans of a user's body in bounded memory | [`ext::scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`ext::nn`] |
-//! | an operation of one's own | [`ext::operation`], [`ext::tape`] |
-//! | a CRF, a Gaussian process, a layer of low rank | [`models`] |
-//! | threads, memory, fallbacks | [`BackendConfig`] |
-//! | how a result was computed | [`route`] |
+//! | user-defined operations with derivative rules | [`ext::operation`], [`ext::tape`] |
+//! | conditional random field, Gaussian process, low-rank layer | [`models`] |
+//! | threads, memory limits, fallbacks | [`BackendConfig`] |
+//! | kernel that computed a result | [`route`] |
 //!
 //! | feature | |
 //! |---|---|
 //! | none | the backend |
-//! | `ext`, on by default | [`ext`] and [`models`], as far as they need no feature below |
-//! | `linalg`, on by default | [`ext::linalg`], Gaussian processes, layers of low rank |
-//! | `structured`, on by default | [`ext::structured`]; turns `linalg` on |
-//! | `module` | structured tensors, CRFs and layers of low rank as parameters of Burn's modules |
-//! | `flex` | the operations on burn-flex too |
-//! | `ndarray` | the operations on burn-ndarray too |
-//! | `cubecl` | the operations on Burn's GPU backends without fusion too, with kernels of their own |
-//! | `router` | the operations on burn-router's backends too, burn-remote's among them |
+//! | `ext`, on by default | [`ext`] and [`models`], except for parts that need a feature below |
+//! | `linalg`, on by default | [`ext::linalg`], Gaussian processes, low-rank layers |
+//! | `structured`, on by default | [`ext::structured`]; enables `linalg` |
+//! | `module` | structured tensors, CRFs and low-rank layers as parameters of Burn modules |
+//! | `flex` | the operations on burn-flex |
+//! | `ndarray` | the operations on burn-ndarray |
+//! | `cubecl` | the operations on Burn's GPU backends without fusion, with additional kernels |
+//! | `router` | the operations on backends of burn-router, including burn-remote |
 //!
-//! Burn's backend traits are infallible: a rejected operation panics with the text of the
-//! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes. The operations of
+//! Burn's backend traits are infallible: an invalid operation panics with the text of the
+//! [`TensorError`](t4a_tensor::TensorError), which contains the operation, shapes and dtypes. The functions of
 //! [`ext`] return typed errors before any work.
 
-// backend         the face of Burn: one line per method
-// boundary        typed errors of the engine become panics, in one place
-// ext             operations beyond Burn's, with gradients
-// models          what is most often built of them: chains of tags, Gaussian processes, low rank
+// backend         implementation of Burn's backend traits, one engine call per method
+// boundary        conversion of the engine's typed errors to panics
+// ext             operations beyond Burn's, with derivatives
+// models          linear-chain CRFs, Gaussian processes, low-rank layers
 
 mod backend;
 mod boundary;

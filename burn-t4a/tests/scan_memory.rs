@@ -1,5 +1,5 @@
-//! What a tape keeps of a scan, counted by an allocator: buffers of the size of a carry that are alive at
-//! the same time, and all bytes, Burn's records among them.
+//! Memory that a tape keeps of a scan, counted by an allocator: live buffers of the size of a carry, and all bytes,
+//! including Burn's records.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use burn_tensor::Tensor;
 
 type AD = Autodiff<BurnT4a>;
 
-/// Elements of a carry, `f32`: nothing else in this program has about its size.
+/// Elements of a carry, `f32`; no other buffer of this program has about this size.
 const ELEMENTS: usize = 5000;
 
 struct Counting;
@@ -27,7 +27,7 @@ fn is_carry(layout: Layout) -> bool {
     (4 * ELEMENTS..5 * ELEMENTS).contains(&layout.size())
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_carry(layout) {
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
         }
         let bytes = BYTES.fetch_add(layout.size(), SeqCst) + layout.size();
         MOST_BYTES.fetch_max(bytes, SeqCst);
-        // SAFETY: the layout is the caller's.
+        // SAFETY: the caller guarantees the layout.
         unsafe { System.alloc(layout) }
     }
 
@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
             LIVE.fetch_sub(1, SeqCst);
         }
         BYTES.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: it came from `alloc` with this layout.
+        // SAFETY: the block was returned by `alloc` with this layout.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One test at a time counts.
+/// Serialises tests, because the counters are global.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Waits for the threads of an earlier reverse pass to end.
@@ -65,12 +65,12 @@ fn settle() {
     }
 }
 
-/// Most carries alive in the forward pass and in the reverse pass of `c ← sin c`, which keeps one carry
+/// Maximum number of live carries in the forward pass and in the reverse pass of `c ← sin c`, which keeps one carry
 /// per step.
 fn carries(n: usize, memory: Memory) -> [usize; 2] {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     settle();
-    // Blocks that nobody uses would be taken for ones in use.
+    // Cached free blocks would be counted as live.
     t4a_tensor::pool::set_cache_limit(0);
     let before = LIVE.load(SeqCst);
     let init = Tensor::<AD, 1>::full([ELEMENTS], 0.7, &T4aDevice).require_grad();
@@ -87,8 +87,8 @@ fn carries(n: usize, memory: Memory) -> [usize; 2] {
     [forward, reverse]
 }
 
-/// What the table of `Policy` says, to the carry. Of Revolve's carries none is the first one, which is an
-/// operand; that, the one at work and the next one are there as well.
+/// Number of carries as documented at `Policy`, exactly. The first carry is an operand and not among those of
+/// Revolve; it, the current carry and the next one are live too.
 #[test]
 fn carries_alive_are_those_of_the_table() {
     for n in [64usize, 100, 101] {
@@ -112,7 +112,8 @@ fn carries_alive_are_those_of_the_table() {
     }
 }
 
-/// Most bytes while `c ← a c + x` of few numbers is differentiated by `a`, in KiB.
+/// Maximum number of KiB in use during the gradient of `c ← a c + x` with respect to `a`, with few elements per
+/// carry.
 fn kib(n: usize, options: &Options) -> usize {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     settle();
@@ -133,13 +134,13 @@ fn kib(n: usize, options: &Options) -> usize {
 fn memory_of_many_steps_of_a_small_carry_is_bounded() {
     let many = kib(32_000, &Options::default());
     let everything = 16 * kib(2_000, &Options::default().memory(Memory::StoreAll));
-    // About 8 MiB; 14 where another thread was late once, and Burn's map has doubled, of which each span has a
+    // About 8 MiB; 14 MiB if another thread was late once and Burn's map has doubled, of which each span has a
     // copy.
     assert!(many <= 20_000, "32000 steps take {many} KiB");
     assert!(4 * many <= everything, "32000 steps take {many} KiB, all of them {everything} KiB");
 }
 
-/// Entries that gradients leave behind in Burn's tables are dropped by later ones.
+/// Entries that gradients leave in Burn's tables are dropped by later gradients.
 #[test]
 fn gradients_leave_no_memory() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
@@ -171,7 +172,7 @@ fn gradients_leave_no_memory() {
     }
 }
 
-/// Seconds for the gradient by xs of `scans` scans, one after the other, over n elements.
+/// Seconds for the gradient with respect to xs of `scans` consecutive scans over n elements.
 fn seconds(scans: usize, n: usize, memory: Memory) -> f64 {
     let xs = Tensor::<AD, 2>::ones([n, 64], &T4aDevice).require_grad();
     let options = Options::default().memory(memory);
@@ -186,7 +187,7 @@ fn seconds(scans: usize, n: usize, memory: Memory) -> f64 {
     begin.elapsed().as_secs_f64()
 }
 
-/// Eight times the work takes eight times as long, not sixty-four times.
+/// Eight times the work takes about eight times as long, not sixty-four times.
 #[test]
 fn time_of_recorded_steps_is_linear_in_their_number() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());

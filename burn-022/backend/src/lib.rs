@@ -1,18 +1,18 @@
-//! The CPU backend of [Burn](https://burn.dev) 0.22 over the strided tensors of [`t4a_tensor`]. A program
-//! reaches it in the place of `burn-flex`: `Tensor<D>` of Burn 0.22 names no backend, and the backends that it
-//! knows are a closed list. So nobody names this crate: programs patch `burn-flex`, and use
-//! `burn-t4a-022-ext` for what Burn lacks.
+//! The CPU backend of [Burn](https://burn.dev) 0.22 on the strided tensors of [`t4a_tensor`]. Programs use it
+//! through a patch of `burn-flex`: `Tensor<D>` of Burn 0.22 has no backend parameter, and its list of backends is
+//! closed. Programs do not depend on this crate directly; they patch `burn-flex`, and use `burn-t4a-022-ext` for
+//! operations beyond Burn's.
 //!
 //! | task | |
 //! |---|---|
-//! | threads, memory, fallbacks | [`BackendConfig`] |
-//! | how a result was computed | [`route`] |
+//! | threads, memory limits, fallbacks | [`BackendConfig`] |
+//! | kernel that computed a result | [`route`] |
 //!
-//! Burn's backend traits are infallible: a rejected operation panics with the text of the
-//! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes.
+//! Burn's backend traits are infallible: an invalid operation panics with the text of the
+//! [`TensorError`](t4a_tensor::TensorError), which contains the operation, shapes and dtypes.
 
-// backend      the face of Burn: one line per method
-// boundary     typed errors of the engine become panics, in one place
+// backend      implementation of Burn's backend traits, one engine call per method
+// boundary     conversion of the engine's typed errors to panics
 
 mod backend;
 mod boundary;

@@ -1,7 +1,6 @@
-//! Operations on Burn's choice of backends at run time: on the backend that the operands are on.
+//! Operations on Burn's run-time choice of backends (`Dispatch`): runs an operation on the backend of its operands.
 //!
-//! Backends that are not listed here compute the portable definition piece by piece, and Burn records the
-//! pieces.
+//! On backends that are not listed here Burn runs and records the operations of the portable definition one by one.
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
@@ -25,7 +24,7 @@ use crate::operation::{Operand, Operations, by_definition};
 use crate::primitive::{Bools, Floats, Indices};
 use crate::tape;
 
-/// Where operands are.
+/// Backend of the operands.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Flex,
@@ -50,7 +49,7 @@ fn place(kind: &DispatchTensorKind) -> Place {
     }
 }
 
-/// True where integers can change their type: a server of Burn 0.22.1 panics.
+/// Returns true if the integer dtype can be changed: a server of Burn 0.22.1 panics on that.
 #[cfg(feature = "linalg")]
 pub(crate) fn casts_integers(x: &DispatchTensor) -> bool {
     match place(&x.kind) {
@@ -60,7 +59,7 @@ pub(crate) fn casts_integers(x: &DispatchTensor) -> bool {
     }
 }
 
-/// Where all of these tensors are, and the tape that they are on.
+/// Common backend of these tensors, and the tape that they are on.
 fn common<'a>(
     all: impl IntoIterator<Item = &'a DispatchTensor>,
 ) -> (Place, DispatchAutodiffContext) {
@@ -75,22 +74,22 @@ fn common<'a>(
     })
 }
 
-/// Whether a rule of one's own can be recorded for what is computed of these.
+/// Returns true if a node with a user-defined rule can be recorded for results of these tensors.
 pub(crate) fn records<'a>(all: impl IntoIterator<Item = &'a DispatchTensor>) -> bool {
     common(all).0 != Place::Elsewhere
 }
 
-/// A backend of the list, with or without a tape: how tensors come to it.
+/// A listed backend, with or without a tape: conversion from and to `Dispatch`.
 trait Concrete: Operations
 where
     DispatchTensor: DispatchKindConversion<Self>,
 {
     const TAPE: DispatchAutodiffContext;
 
-    /// A float tensor that is at the place of this backend.
+    /// Primitive of a float tensor that is on this backend.
     fn float(x: DispatchTensor) -> FloatTensor<Self>;
 
-    /// One node, of tensors that are at this place; without a tape the output of `forward`.
+    /// Records one node over tensors on this backend; without a tape returns the output of `forward`.
     fn record<R: Send + 'static, E, const N: usize>(
         inputs: [DispatchTensor; N],
         forward: impl FnOnce([DispatchTensor; N]) -> Result<(DispatchTensor, R), E>,
@@ -105,7 +104,7 @@ where
     }
 
     fn value(x: &Operand<Dispatch>) -> Operand<Self> {
-        // What has no derivative is on every tape.
+        // Tensors without a derivative are constants of any tape.
         let constant =
             |x: DispatchTensor| Self::taken(DispatchTensor { autodiff: Self::TAPE, ..x });
         x.clone().map(
@@ -191,7 +190,7 @@ concrete!(NdArray);
 #[cfg(feature = "remote")]
 concrete!(Remote);
 
-/// `$body` with `$B` the backend at a place, or `$elsewhere`.
+/// Expands `$body` with `$B` as the backend of a place, or `$elsewhere` for unlisted backends.
 macro_rules! at {
     ($place:expr, |$B:ident| $body:expr, else $elsewhere:expr) => {{
         use DispatchAutodiffContext as Tape;
@@ -226,10 +225,10 @@ macro_rules! at {
     }};
 }
 
-/// [`tape::record`] on the backend of these tensors, which is one of the list.
+/// As [`tape::record`], on the backend of these tensors, which is a listed one.
 ///
 /// # Errors
-/// Those of `forward`; an output on another backend.
+/// Errors of `forward`; an error if the output is on another backend.
 pub(crate) fn record<R, E, const N: usize>(
     inputs: [DispatchTensor; N],
     forward: impl FnOnce([DispatchTensor; N]) -> Result<(DispatchTensor, R), E>,
@@ -302,7 +301,7 @@ where
     B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
 }
 
-/// Whether a tensor is the engine's.
+/// Returns true if the tensor is an engine tensor.
 pub(crate) fn is_engine(x: &DispatchTensor) -> bool {
     at!(common([x]), |B| B::is_engine(), else false)
 }

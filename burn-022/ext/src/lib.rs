@@ -1,8 +1,8 @@
 //! Operations beyond Burn's own on tensors of Burn 0.22, with gradients: einsum over semirings, linear algebra,
-//! scans, structured tensors, fused layers, any operation value. With `burn-t4a` in the place of `burn-flex` they run on its engine; on
-//! Burn's own Flex, and on NdArray with the feature `ndarray`, by their portable definitions, each as one node
-//! of the tape; with the feature `remote` and tensors on a `burn-t4a-022-server`, on its engine; on other
-//! backends as the pieces of these definitions.
+//! scans, structured tensors, fused layers, user-defined operations. With `burn-flex` patched by `burn-t4a` they
+//! run on its engine; on Burn's own Flex, and on NdArray with the feature `ndarray`, by portable definitions, with
+//! one node of the tape per operation; on tensors of a `burn-t4a-022-server`, with the feature `remote`, on the
+//! engine of the server; on other backends Burn records the operations of the portable definitions one by one.
 //!
 //! ```
 //! use burn_t4a_022_ext::einsum::{LogSumExp, semiring_einsum};
@@ -19,45 +19,45 @@
 //!
 //! | task | |
 //! |---|---|
-//! | log Z, best path, K best, contractions | [`einsum`] |
-//! | svd, truncated svd, eigh, solve, functions of matrices | [`linalg`] |
-//! | quantum numbers, blocks, diagonals | [`structured`] |
-//! | recurrences, Kalman filters, a body step by step in bounded memory | [`scan`] |
+//! | log Z, best path, K best, tensor contractions | [`einsum`] |
+//! | svd, truncated svd, eigh, solve, matrix functions | [`linalg`] |
+//! | tensors with quantum numbers, block-sparse and diagonal tensors | [`structured`] |
+//! | recurrences, Kalman filters, scans of a user's body in bounded memory | [`scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
-//! | CRFs, Gaussian processes, layers of low rank | [`models`] |
-//! | nested arguments and results, structs among them | [`tree`] |
-//! | an operation of one's own | [`operation`], [`tape`] |
-//! | complex tensors as pairs of real ones | [`Complex`] |
-//! | threads, memory, fallbacks | [`BackendConfig`] |
-//! | how a result was computed | [`route`], [`operation::route`] |
+//! | CRFs, Gaussian processes, low-rank layers | [`models`] |
+//! | nested arguments and results, including structs (pytrees) | [`tree`] |
+//! | user-defined operation with a derivative rule | [`operation`], [`tape`] |
+//! | complex tensors as pairs of real tensors | [`Complex`] |
+//! | threads, memory limits, fallbacks | [`BackendConfig`] |
+//! | kernel that computed a result | [`route`], [`operation::route`] |
 //!
 //! | feature | |
 //! |---|---|
 //! | `linalg`, on by default | [`linalg`] |
-//! | `structured`, on by default | [`structured`]; turns `linalg` on |
-//! | `module` | structured tensors, CRFs, layers of low rank as Burn's modules |
-//! | `ndarray` | the operations on burn-ndarray too |
+//! | `structured`, on by default | [`structured`]; enables `linalg` |
+//! | `module` | structured tensors, CRFs, low-rank layers as Burn modules |
+//! | `ndarray` | the operations on burn-ndarray |
 //! | `remote` | the operations on tensors of a server |
 //!
-//! `Tensor<D>` has first derivatives; for higher orders see the crate for Burn 0.21.
+//! `Tensor<D>` has first derivatives only; the crate for Burn 0.21 has derivatives of any order.
 
-// operation  operations as values: one trait for backends
-// dispatch   the backend that the operands are on
-// primitive  the vocabulary of derivative rules on a backend's primitives
-// remote     operations sent to a server as values
-// tape       operations with derivative rules of their own, as nodes of the tape
-// engine     operations as kernels
-// line       names of Burn 0.22 for what the lines of Burn name differently
-// user       operations on tensors
+// operation  the trait that runs operations on a backend
+// dispatch   selection of the backend of the operands
+// primitive  array traits of derivative rules, for primitives of a backend
+// remote     operations sent to a server
+// tape       operations with their own derivative rules as nodes of the tape
+// engine     operations as kernels of the engine
+// line       names of Burn 0.22 for items that differ between versions
+// user       calls of operations on Burn tensors
 // einsum     contractions over semirings
 // linalg     factorisations and functions of matrices
-// scan       a body step by step, and recurrences in one kernel
-// structured tensors with known zeros
+// scan       scans of a user's body, and recurrences in one kernel
+// structured graded, block-sparse and diagonal tensors
 // complex    complex tensors as pairs
 // tree       nested arguments and results
-// models     what is most often built of these
-// nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
-// error      what the functions of this crate reject
+// models     linear-chain CRFs, Gaussian processes, low-rank layers
+// nn         fused softmax, norms, attention and cross-entropy
+// error      errors of the functions of this crate
 
 mod boundary;
 mod complex;
@@ -87,5 +87,5 @@ pub use t4a_einsum::MismatchError;
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;
 
-// Files that both lines share name their modules as they are in `burn-t4a`.
+// Files shared with `burn-t4a` use its module paths.
 use crate as ext;

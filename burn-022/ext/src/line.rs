@@ -1,4 +1,4 @@
-//! Names of Burn 0.22 for what the lines of Burn name differently.
+//! Names of Burn 0.22 for functions and types that differ between versions of Burn.
 
 use std::any::{Any, TypeId};
 
@@ -17,18 +17,18 @@ pub(crate) use burn_t4a_022::T4aTensor;
 #[allow(deprecated)]
 impl crate::operation::Operations for burn_dispatch::backends::NdArray {}
 
-/// True if the backend [`Engine`] is the engine: `burn-t4a` in the place of `burn-flex`.
+/// Returns true if the backend [`Engine`] is the engine, that is, if `burn-flex` is patched.
 pub(crate) fn is_engine() -> bool {
     TypeId::of::<FloatTensor<Engine>>() == TypeId::of::<T4aTensor>()
 }
 
-/// The tensor of the engine that this is.
+/// Returns the engine tensor of a primitive.
 pub(crate) fn as_engine(x: &FloatTensor<Engine>) -> Option<&T4aTensor> {
     let x: &dyn Any = x;
     x.downcast_ref()
 }
 
-/// The tensor that this tensor of the engine is.
+/// Converts an engine tensor to a primitive.
 pub(crate) fn from_engine(x: T4aTensor) -> FloatTensor<Engine> {
     let mut x = Some(x);
     let x: &mut dyn Any = &mut x;

@@ -1,8 +1,8 @@
-//! Operations on tensors of another process: sent as values, run by its kernels.
+//! Operations on tensors of another process, sent as values and run by the kernels of the server.
 //!
-//! A server with these operations (`burn-t4a-022-server`) runs each as one message. Derivatives are operations and
-//! messages of their own; operations of other crates run as the pieces of their portable definitions. Operands are
-//! checked here before they are sent, so mistakes are errors at the call as everywhere.
+//! A `burn-t4a-022-server` runs each operation as one message. Derivatives are operations, hence messages too;
+//! operations of other crates run by their portable definitions in operations of Burn. Operands are checked before
+//! they are sent, so invalid calls return errors immediately.
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{BoolDType, TensorMetadata};
@@ -39,7 +39,7 @@ impl Operations for RemoteBackend {
         Ok(Outcome { results: floats(back), hidden: Vec::new(), extra })
     }
 
-    /// A server finds again what the rule needs: it gets the operands.
+    /// The server receives the operands again and recomputes other values that the rule needs.
     fn keep<O: Operation>(op: &O, tracked: &[bool]) -> Keep {
         match AnyOperation::of(op) {
             Some(_) => Keep::default().all_inputs(),
@@ -107,7 +107,7 @@ fn floats(all: Vec<FloatTensor<RemoteBackend>>) -> Vec<Floating> {
     all.into_iter().map(Floats::<RemoteBackend>).collect()
 }
 
-/// One message: tensors in, tensors of these shapes out.
+/// Sends one message with input tensors; returns tensors of the given shapes.
 fn send(
     op: &AnyOperation,
     inputs: &[Operand<RemoteBackend>],

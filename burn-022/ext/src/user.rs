@@ -1,4 +1,4 @@
-//! Operations on tensors, whatever backend they are on.
+//! Calls of operations on Burn tensors, on any backend.
 
 use burn_backend::TensorMetadata;
 use burn_dispatch::{Dispatch, DispatchTensor};
@@ -11,17 +11,17 @@ use crate::operation::{Operand, Operations, apply_jvp, apply_one};
 use crate::primitive::{Bools, Floats, Indices};
 use crate::tree::{Leaf, Leaves, Structure, Tree, TreeError};
 
-/// A tensor as an operand; one that is quantized, dequantized.
+/// Converts a float tensor to an operand; a quantized tensor is dequantized.
 pub fn float<const D: usize>(x: Tensor<D>) -> Operand<Dispatch> {
     Value::Float(Floats(primitive(x)))
 }
 
-/// Integers as an operand.
+/// Converts an integer tensor to an operand.
 pub fn integers<const D: usize>(x: Tensor<D, Int>) -> Operand<Dispatch> {
     Value::Integers(Indices(x.into_dispatch()))
 }
 
-/// Booleans as an operand.
+/// Converts a boolean tensor to an operand.
 pub fn flags<const D: usize>(x: Tensor<D, Bool>) -> Operand<Dispatch> {
     Value::Flags(Bools(x.into_dispatch()))
 }
@@ -38,10 +38,10 @@ impl<const D: usize> From<Tensor<D>> for Floats<Dispatch> {
 }
 
 impl Floats<Dispatch> {
-    /// The tensor of rank `D` that these are.
+    /// Converts the primitive to a tensor of rank `D`.
     ///
     /// # Errors
-    /// If they have another rank.
+    /// [`TensorError`] if the primitive has another rank.
     pub fn tensor<const D: usize>(&self) -> Result<Tensor<D>, TensorError> {
         let shape = self.0.shape();
         if shape.num_dims() != D {
@@ -84,7 +84,7 @@ leaves! {
     Bool "booleans" Self::into_dispatch;
 }
 
-/// [`apply`](crate::operation::apply) for an operation with one result, of rank `D`.
+/// As [`apply`](crate::operation::apply), for an operation with one result of rank `D`.
 ///
 /// # Errors
 /// As [`apply`](crate::operation::apply).
@@ -95,13 +95,13 @@ pub fn call<O: Operation, const D: usize>(
     apply_one(op, inputs).map(tensor)
 }
 
-/// [`call`], and the tangent of the result along tangents of the operands; `None` stands for zero.
+/// As [`call`], with the tangent of the result; `None` as the tangent of an operand means zero.
 ///
 /// # Errors
-/// As [`apply`](crate::operation::apply); those of the rule.
+/// As [`apply`](crate::operation::apply); errors of the derivative rule.
 ///
 /// # Panics
-/// Unless there is a tangent, or none, for each operand, floats for floats.
+/// Unless `tangents` has one entry per operand, and tangents are given for float operands only.
 pub fn call_jvp<O: Operation, const D: usize>(
     op: &O,
     inputs: &[Operand<Dispatch>],
@@ -110,7 +110,8 @@ pub fn call_jvp<O: Operation, const D: usize>(
     apply_jvp(op, inputs, tangents).map(|[y, dy]| (tensor(y), tensor(dy)))
 }
 
-/// The kernel that computed a value, with the reason if it was a fallback; none on backends that keep no routes.
+/// Route of a value: the kernel that computed it, with the reason for a fallback; `None` on backends that keep no
+/// route.
 ///
 /// ```
 /// use burn_t4a_022_ext::linalg::cholesky;
@@ -127,7 +128,7 @@ pub fn route(x: &Operand<Dispatch>) -> Option<Route> {
     Dispatch::route(x)
 }
 
-/// Integers that are on no tape, with this route.
+/// Attaches a route to an integer tensor that is on no tape.
 pub(crate) fn routed<const D: usize>(x: Tensor<D, Int>, route: Route) -> Tensor<D, Int> {
     Tensor::from_dispatch(Dispatch::with_route(integers(x), route).integers().0.clone())
 }

@@ -1,20 +1,20 @@
-//! The CPU backend of `burn-t4a` under the names by which Burn 0.22.1 knows its own.
+//! The CPU backend of `burn-t4a` under the names of `burn-flex`, the CPU backend of Burn 0.22.1.
 //!
-//! A program takes it in by three lines of its `Cargo.toml`, and changes nowhere else:
+//! A program uses it by three lines in its `Cargo.toml`, without further changes:
 //!
 //! ```toml
 //! [patch.crates-io]
 //! burn-flex = { git = "…", package = "burn-flex" }
 //! ```
 //!
-//! Then `Device::flex()` computes on the engine, and `Device::flex().autodiff()` differentiates on it.
+//! `Device::flex()` then computes on the engine, and `Device::flex().autodiff()` differentiates on it.
 
 pub use burn_t4a_022::{
     BurnT4a as Flex, Layout, T4aDevice as FlexDevice, T4aQTensor as FlexQTensor,
     T4aTensor as FlexTensor,
 };
 
-/// What other crates of Burn call by path.
+/// Items that other crates of Burn use by path.
 #[doc(hidden)]
 pub mod ops {
     /// Fourier transforms of real signals, for `burn-signal`.
@@ -23,14 +23,14 @@ pub mod ops {
 
         macro_rules! transforms {
             ($($rfft:ident $irfft:ident)*) => {$(
-                /// Real and imaginary parts of the spectrum along an axis, of `n` samples: more are
-                /// dropped, fewer continued by zeros.
+                /// Fourier transform of a real signal of `n` samples along an axis: real and imaginary parts.
+                /// Longer signals are truncated, shorter ones padded with zeros.
                 #[track_caller]
                 pub fn $rfft(x: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor) {
                     burn_t4a_022::rfft(x, dim, n)
                 }
 
-                /// The signal of `n` samples with this spectrum.
+                /// Inverse transform: the real signal of `n` samples with this spectrum.
                 #[track_caller]
                 pub fn $irfft(re: T4aTensor, im: T4aTensor, dim: usize, n: Option<usize>) -> T4aTensor {
                     burn_t4a_022::irfft(re, im, dim, n)

@@ -1,11 +1,11 @@
-//! A connection: its token, the limits of its messages, and its session.
+//! A client connection: token, message limits, session.
 //!
 //! ```text
 //! before the token   64 KiB and 10 s
 //! afterwards         frames of at most `Limits::frame` bytes
 //! ```
 //!
-//! A thread per connection reads messages and does their tasks in order.
+//! Each connection has a thread that reads messages and runs their tasks in order.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -25,14 +25,14 @@ use crate::protocol::{
 };
 use crate::session::Session;
 
-/// Bytes of a message before the token is checked.
+/// Maximum number of bytes of a message before the token is checked.
 const GREETING: usize = 64 << 10;
-/// Time until the token is checked.
+/// Maximum time until the token is checked.
 const HURRY: Duration = Duration::from_secs(10);
-/// Longest time that a response waits for a client that does not read.
+/// Maximum time to wait for a client that does not read a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A stream that ends at a time.
+/// A stream with a deadline.
 struct Timed {
     stream: TcpStream,
     end: Option<Instant>,
@@ -48,7 +48,7 @@ impl Read for Timed {
             self.stream.set_read_timeout(Some(left))?;
         }
         self.stream.read(to).map_err(|error| match error.kind() {
-            // Another kind would be an invitation to try again.
+            // `WouldBlock` would be taken as a request to retry.
             io::ErrorKind::WouldBlock => {
                 io::Error::new(io::ErrorKind::TimedOut, "no token in time")
             }
@@ -69,13 +69,13 @@ impl Write for Timed {
 
 type Socket = WebSocket<Timed>;
 
-/// Serves a connection until it ends; the reason, if it is a fault of the client.
+/// Serves a connection until it ends; an error is the reason if the client is at fault.
 pub(crate) fn serve(server: &Arc<Server>, stream: TcpStream) -> Result<(), String> {
     let text = |error: tungstenite::Error| error.to_string();
     let set = |stream: &TcpStream| {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        // A client that vanished is noticed after half a minute.
+        // A client that has disappeared is detected after half a minute.
         let alive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(30));
         socket2::SockRef::from(stream).set_tcp_keepalive(&alive)
     };
@@ -86,7 +86,7 @@ pub(crate) fn serve(server: &Arc<Server>, stream: TcpStream) -> Result<(), Strin
         .max_frame_size(Some(GREETING));
     let stream = Timed { stream, end: Some(Instant::now() + HURRY) };
     let mut path = String::new();
-    // The type of the error is that of the library.
+    // The error type is defined by the library.
     #[allow(clippy::result_large_err)]
     let route = |request: &Request, response: HttpResponse| {
         path = request.uri().path().to_owned();
@@ -130,7 +130,7 @@ pub(crate) fn serve(server: &Arc<Server>, stream: TcpStream) -> Result<(), Strin
     work(&mut socket, session, Session::new(server.clone()))
 }
 
-/// Answers another server, which may stay when it has asked for a tensor that is offered.
+/// Answers another server, whose connection stays open after a valid request for an offered tensor.
 fn offers(server: &Server, socket: &mut Socket) -> Result<(), String> {
     while let Some(request) = receive(socket)? {
         let answer = server.offers.answer(&request)?;
@@ -140,13 +140,13 @@ fn offers(server: &Server, socket: &mut Socket) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the time limit away.
+/// Removes the time limit.
 fn forever(socket: &mut Socket) -> Result<(), String> {
     socket.get_mut().end = None;
     socket.get_ref().stream.set_read_timeout(None).map_err(|error| error.to_string())
 }
 
-/// Checks the first message: that it is one, then the token, then the device.
+/// Checks the first message: its format, then the token, then the device.
 fn admit(server: &Server, frame: &[u8]) -> Result<SessionId, (SessionRefusal, &'static str)> {
     let foreign = || {
         let refusal = SessionRefusal::IncompatibleProtocol { server_version: VERSION };
@@ -194,7 +194,7 @@ fn work(socket: &mut Socket, id: SessionId, mut session: Session) -> Result<(), 
     Ok(())
 }
 
-/// The next frame; `None` at the end of the connection.
+/// Reads the next frame; `None` at the end of the connection.
 fn receive(socket: &mut Socket) -> Result<Option<bytes::Bytes>, String> {
     use tungstenite::Error;
     loop {

@@ -1,4 +1,4 @@
-//! A server for programs of Burn 0.22 in other processes: their tensors live here, on the engine.
+//! A server for programs of Burn 0.22 in other processes: their tensors are in its memory, computed by the engine.
 //!
 //! ```no_run
 //! use std::net::TcpListener;
@@ -8,27 +8,26 @@
 //! ```
 //!
 //! A client is any program of Burn 0.22.1 with the feature `remote-websocket`:
-//! `Device::remote_options(&RemoteHost::websocket("ws://machine:3000").with_credential("secret")).init()`.
-//! What `burn-t4a-022-ext` with its feature `remote` adds to tensors there, contractions over
-//! semirings and factorisations with their gradients, arrives as one message per operation
-//! ([`t4a_operations::wire`]) and runs in the engine's kernels.
+//! `Device::remote_options(&RemoteHost::websocket("ws://machine:3000").with_credential("secret")).init()`. With the
+//! feature `remote` of `burn-t4a-022-ext`, contractions over semirings and factorisations with their gradients are
+//! sent as one message per operation ([`t4a_operations::wire`]) and run by the engine's kernels.
 //!
 //! # Failures
-//! An operation that fails (an SVD of a matrix with NaN, a result beyond the memory limit) leaves its results
-//! without elements. Reading one of them, or a tensor computed from one of them, returns the reason
-//! (`try_into_data`; `into_data` panics with it). The session and its other tensors go on.
+//! If an operation fails (an SVD of a matrix with NaN, a result beyond the memory limit), its results have no
+//! elements. Reading one of them, or a tensor computed from one of them, returns the reason (`try_into_data`;
+//! `into_data` panics with it). The session and its other tensors remain usable.
 //!
-//! A damaged message, one beyond the limits, and the end of the server end the session. A client's process keeps one
-//! session per address and credential, and Burn 0.22.1 does not open it again: use another spelling of
-//! the address, or add `#` and any text to the token, for a new session in the same process:
-//! `with_credential("secret#2")`. Tensors of the old session are lost.
+//! An invalid message, one beyond the limits, and the end of the server end the session. A client process keeps one
+//! session per address and credential, and Burn 0.22.1 does not reopen it. For a new session in the same process
+//! use another spelling of the address, or append `#` and any text to the token: `with_credential("secret#2")`.
+//! Tensors of the old session are lost.
 //!
 //! # Limits
-//! Before the token is checked a connection may send 64 KiB within 10 s; [`Limits`] holds afterwards. Tensors
-//! move from one server to another (`tensor.to_device(&other)`), not between two sessions of one server.
+//! Before the token is checked a connection may send 64 KiB within 10 s; [`Limits`] apply afterwards. Tensors can
+//! be moved from one server to another (`tensor.to_device(&other)`), but not between two sessions of one server.
 
 // protocol     messages of Burn Remote
-// connection   a connection: token, limits, messages
+// connection   a client connection: token, limits, messages
 // session      tensors and operations of a client
 // transfer     tensors from one server to another
 
@@ -52,33 +51,33 @@ use transfer::Offers;
 
 type Handles = HandleContainer<<BurnT4a as BackendIr>::Handle>;
 
-/// Bounds on what clients may use.
+/// Limits on the resources of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time; further ones are closed at once.
+    /// Maximum number of simultaneous connections; further ones are closed immediately.
     pub connections: usize,
-    /// Bytes of a message of a client with the token.
+    /// Maximum number of bytes of a message after the token was accepted.
     pub frame: usize,
-    /// If true, elements that clients send count for the engine's memory limit
+    /// If true, elements sent by clients count towards the engine's memory limit
     /// ([`t4a_tensor::pool::set_memory_limit`]), at the cost of a copy.
     pub counted: bool,
 }
 
 impl Default for Limits {
-    /// 64 connections, messages of 1 GiB as in Burn, no count of elements.
+    /// 64 connections, messages of 1 GiB as in Burn, elements not counted.
     fn default() -> Self {
         Self { connections: 64, frame: 1 << 30, counted: false }
     }
 }
 
-/// A token that every client would have.
+/// The token is empty or contains `#`, so that it would not protect the server.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the token of a server is empty or contains #")]
 pub struct UnfitToken;
 
-/// A server of the engine's one device that knows its operations.
+/// A server of the engine's device with the operations of this project.
 pub struct Server {
-    /// Without one, sessions are open to everybody.
+    /// Token of the clients; without one every client is accepted.
     token: Option<Vec<u8>>,
     limits: Limits,
     operations: CustomOpRegistry<BurnT4a>,
@@ -88,7 +87,7 @@ pub struct Server {
 impl Server {
     fn of(token: Option<Vec<u8>>) -> Self {
         let mut operations = CustomOpRegistry::new();
-        // The way to report a failure from an interpreter: the session catches it.
+        // A panic reports a failure to Burn's interpreter; the session catches it.
         operations.register(ID, |handles, message, _| {
             answer(handles, message).unwrap_or_else(|error| panic!("{error}"));
         });
@@ -98,10 +97,10 @@ impl Server {
         Self { token, limits: Limits::default(), operations, offers: Offers::default() }
     }
 
-    /// Serves clients that present this token, alone or with `#` and any text behind it.
+    /// Creates a server for clients that present this token, alone or followed by `#` and any text.
     ///
     /// # Errors
-    /// [`UnfitToken`].
+    /// [`UnfitToken`] if the token is unsuitable.
     pub fn new(token: &str) -> Result<Self, UnfitToken> {
         match token.is_empty() || token.contains('#') {
             true => Err(UnfitToken),
@@ -109,28 +108,28 @@ impl Server {
         }
     }
 
-    /// Serves every client.
+    /// Creates a server for all clients.
     pub fn open() -> Self {
         Self::of(None)
     }
 
-    /// With other limits.
+    /// Replaces the limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Accepts clients, each on a thread of its own, as long as the listener does.
+    /// Accepts clients, each on its own thread, until the listener fails.
     ///
     /// # Errors
-    /// That of the listener, once it has failed for five seconds.
+    /// Error of the listener after it has failed for five seconds.
     pub fn serve(self, listener: &TcpListener) -> io::Result<()> {
         let (server, open) = (Arc::new(self), Arc::new(AtomicUsize::new(0)));
         let mut failures = 0;
         loop {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
-                // The connection ended before it was accepted, or there are no descriptors for now.
+                // The connection ended before it was accepted, or no file descriptor is free.
                 Err(error) if failures < 100 => {
                     eprintln!("t4a-serve: {error}");
                     failures += 1;
@@ -165,7 +164,7 @@ impl Server {
         }
     }
 
-    /// True for a credential that is the token, in a time that does not depend on where they differ.
+    /// Compares a credential with the token, in a time independent of the position of a difference.
     fn admits(&self, credential: &[u8]) -> bool {
         let Some(token) = &self.token else { return true };
         let name = credential.iter().position(|&byte| byte == b'#');
@@ -175,7 +174,7 @@ impl Server {
     }
 }
 
-/// One of the connections, given back when it ends.
+/// One of the allowed connections, released when the connection ends.
 struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
@@ -184,7 +183,7 @@ impl Drop for Place {
     }
 }
 
-/// Reads the operands, runs the operation, and registers what it returns.
+/// Reads the operands, runs the operation, and registers its results.
 fn answer(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationError> {
     let word = |x: &ScalarIr| match *x {
         ScalarIr::UInt(word) => Ok(word),
@@ -200,7 +199,7 @@ fn answer(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationEr
         return Err(OperationError::Data(text));
     }
     for (place, result) in places.iter().zip(results) {
-        // A number has shape [1] in Burn.
+        // A scalar has shape `[1]` in Burn.
         let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
         if result.shape() != &*place.shape {
             let (a, b) = (result.shape(), &*place.shape);
@@ -212,7 +211,7 @@ fn answer(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationEr
     Ok(())
 }
 
-/// Moves the elements of tensors into memory of the engine.
+/// Moves the elements of tensors to memory of the engine.
 fn own(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationError> {
     for (from, to) in message.inputs.iter().zip(&message.outputs) {
         let tensor = operand(handles, from).into_owned()?;

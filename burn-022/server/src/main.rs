@@ -24,7 +24,7 @@ travels unencrypted, as do tensors: outside of a trusted network, use a tunnel. 
 server and its sessions.
 ";
 
-/// What the command line says.
+/// Parsed command line.
 #[derive(Debug, PartialEq)]
 struct Settings {
     bind: String,
@@ -68,7 +68,7 @@ fn count(word: &str, value: &str) -> Result<usize, String> {
     count.ok_or(format!("{word} wants a number of at least 1"))
 }
 
-/// Ends the process with success at Ctrl+C and SIGTERM, from now on.
+/// Ends the process with exit status 0 on Ctrl+C and SIGTERM from now on.
 fn end_on_signals() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
@@ -108,7 +108,7 @@ fn run(settings: &Settings, token: Option<String>) -> Result<(), String> {
     let listener =
         TcpListener::bind(&settings.bind).map_err(|e| format!("{}: {e}", settings.bind))?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
-    // The line is the sign that the server may be used, and ended.
+    // The printed line signals that the server is ready, and can be stopped.
     end_on_signals().map_err(|e| e.to_string())?;
     println!("listening on {address}");
     server.serve(&listener).map_err(|e| e.to_string())

@@ -1,11 +1,11 @@
-//! The messages of Burn Remote 0.22.1, protocol version 2, which has no types for other servers than its own.
+//! Messages of Burn Remote 0.22.1, protocol version 2; Burn does not export their types.
 //!
 //! ```text
 //! client → server   frames of MessagePack: a list of messages each, the first frame one `Init`
 //! server → client   a frame per response; the first answers `Init`
 //! ```
 //!
-//! Variants and fields are those of Burn, in its order; fields that this server does not read are skipped.
+//! Variants and fields have Burn's names and order; fields that this server does not read are skipped.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// The version of these messages.
 pub(crate) const VERSION: u16 = 2;
 
-/// Number of a request, which its response repeats.
+/// Number of a request, repeated in its response.
 pub(crate) type RequestId = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,12 +32,12 @@ pub(crate) struct SessionInit {
     pub(crate) version: u16,
     pub(crate) session_id: SessionId,
     pub(crate) device_index: u32,
-    /// The credential of the client.
+    /// Credential of the client.
     #[serde(with = "serde_bytes")]
     pub(crate) authorization: Vec<u8>,
 }
 
-/// The right to download a tensor.
+/// Capability to download a tensor.
 #[derive(Deserialize)]
 pub(crate) struct Capability(pub(crate) [u8; 32]);
 
@@ -60,7 +60,7 @@ pub(crate) struct TensorRemote {
 }
 
 #[derive(Deserialize)]
-// Most messages are of the large kind.
+// Most messages are of the large variant.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum RemoteMessage {
     Task(Task),
@@ -69,7 +69,7 @@ pub(crate) enum RemoteMessage {
 }
 
 #[derive(Deserialize)]
-// Most tasks are of the largest kind.
+// Most tasks are of the largest variant.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Task {
     Seed(u64),
@@ -128,7 +128,7 @@ pub(crate) struct SessionInfo {
     pub(crate) version: u16,
     pub(crate) settings: DeviceSettings,
     pub(crate) device_count: u32,
-    /// The identity of a server, which WebSocket does not have.
+    /// Identity of a server, which WebSocket transports do not have.
     pub(crate) peer_id: Option<()>,
 }
 

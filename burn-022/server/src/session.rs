@@ -1,7 +1,7 @@
-//! A session: the tensors of a client and its operations, one after the other.
+//! A session: the tensors of a client and its operations in order.
 //!
-//! An operation that fails leaves its results without elements; operations on them are skipped, and reading
-//! one of them returns the reason of the failure. Everything else goes on.
+//! An operation that fails leaves its results without elements. Operations on them are skipped, and reading one of
+//! them returns the reason of the failure. Other tensors are not affected.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -24,18 +24,19 @@ use burn_t4a_022::{BurnT4a, T4aDevice};
 use crate::protocol::{Content, Response, Task, TensorRemote};
 use crate::{Server, transfer};
 
-/// Numbers of these transfers are unique in a client's process only: tensors of several clients could be mixed up.
+/// Identifiers of these transfers are unique only within a client process: tensors of several clients could be
+/// exchanged.
 const BETWEEN_SESSIONS: &str =
     "tensors do not move between two sessions of one server: read them, and send them again";
 
-/// The custom operation that moves a client's elements into memory of the engine, where they are counted.
+/// Custom operation that moves a client's elements to memory of the engine, where they count towards its limit.
 pub(crate) const OWN: &str = "t4a-own";
 
-/// The state of a session.
+/// State of a session.
 pub(crate) struct Session {
     interpreter: TensorInterpreter<BurnT4a>,
     graphs: HashMap<GraphId, Graph>,
-    /// Tensors whose operation failed, and why.
+    /// Tensors whose operation failed, with the reason.
     failed: HashMap<TensorId, Arc<str>>,
     server: Arc<Server>,
 }
@@ -47,7 +48,7 @@ impl Session {
         Self { interpreter, graphs: HashMap::new(), failed: HashMap::new(), server }
     }
 
-    /// Does a task; its response, if it has one.
+    /// Runs a task; returns its response, if it has one.
     pub(crate) fn run(&mut self, task: Task) -> Option<Response> {
         let respond = |id, content| Some(Response { content, id });
         match task {
@@ -82,7 +83,7 @@ impl Session {
             Task::RegisterTensorLocal { new_id, .. } => {
                 drop(self.failed.insert(new_id, BETWEEN_SESSIONS.into()));
             }
-            // The session that was to get it reports that it does not.
+            // The session that would receive the tensor reports the error.
             Task::ExposeTensorLocal { tensor, .. } => self.consume(&tensor),
             Task::ReadTensor(id, stream, tensor) => {
                 return respond(id, Content::ReadTensor(self.read(stream, tensor)));
@@ -113,7 +114,7 @@ impl Session {
         None
     }
 
-    /// Takes over elements from outside.
+    /// Stores uploaded elements.
     fn upload(&mut self, stream: StreamId, id: TensorId, data: TensorData) {
         let (shape, dtype) = (data.shape().clone(), data.dtype());
         let done = self.attempt(stream, |all| all.register_tensor_data_id(id, data));
@@ -144,10 +145,10 @@ impl Session {
         }
     }
 
-    /// Runs an operation, or skips it where an operand is missing.
+    /// Runs an operation, or skips it if an operand is missing.
     fn operation(&mut self, stream: StreamId, mut op: OperationIr) {
         match &op {
-            // It computes nothing, also where the elements were refused.
+            // It computes nothing, even if the elements were rejected.
             OperationIr::Init(_) => return,
             OperationIr::Drop(tensor) if self.failed.remove(&tensor.id).is_some() => return,
             _ => {}
@@ -165,21 +166,21 @@ impl Session {
             Some(reason) => Err(reason),
             None => self.attempt(stream, |all| all.register_op(op)),
         };
-        // The operands that it would have consumed are not needed any more.
+        // Operands that the failed operation would have consumed are dropped.
         if done.is_err() {
             inputs.iter().for_each(|x| self.consume(x));
         }
         outputs.into_iter().for_each(|id| self.written(id, done.clone()));
     }
 
-    /// Forgets a tensor at its last use.
+    /// Drops a tensor at its last use.
     fn consume(&mut self, tensor: &TensorIr) {
         if tensor.status == TensorStatus::ReadWrite && self.failed.remove(&tensor.id).is_none() {
             self.interpreter.register_op(OperationIr::Drop(tensor.clone()));
         }
     }
 
-    /// The reason why a tensor that is read has no elements.
+    /// Reason for which a tensor has no elements.
     fn failure(&mut self, tensor: &TensorIr) -> Option<Arc<str>> {
         match tensor.status {
             TensorStatus::ReadWrite => self.failed.remove(&tensor.id),
@@ -203,7 +204,7 @@ impl Session {
     }
 }
 
-/// The result, or the message of a panic: the way in which a backend of Burn reports a failure.
+/// Converts a panic, by which Burn backends report failures, to an error with its message.
 fn catch<T>(f: impl FnOnce() -> T) -> Result<T, Arc<str>> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload: Box<dyn Any + Send>| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -216,7 +217,7 @@ fn flat<T>(result: Result<Result<T, ExecutionError>, Arc<str>>) -> Result<T, Exe
     result.unwrap_or_else(|reason| Err(ExecutionError::with_context(&*reason)))
 }
 
-/// The result of a future of the engine, which never waits.
+/// Result of a future of the engine, which is always ready.
 fn ready<T>(future: impl Future<Output = Result<T, ExecutionError>>) -> Result<T, ExecutionError> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,

@@ -1,11 +1,12 @@
-//! Tensors on their way from one server to another, on connections of the servers.
+//! Transfers of tensors between servers, on connections of the servers.
 //!
 //! ```text
 //! target → source   TensorRequest(number)
 //! source → target   Tensor(elements), or the end of the connection if the source has none
 //! ```
 //!
-//! The number is a part of the capability that the client gave to both: 64 random bits instead of a token.
+//! The identifier is part of the capability that the client gave to both servers: 64 random bits in place of a
+//! token.
 
 use std::collections::HashMap;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -20,9 +21,9 @@ use tungstenite::protocol::WebSocketConfig;
 
 use crate::protocol::{Address, Capability, PeerAddr};
 
-/// Longest time that a request waits for a tensor.
+/// Maximum time that a request waits for a tensor.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Most tensors that wait for requests; a further one displaces all of them.
+/// Maximum number of tensors that wait for requests; one more removes all of them.
 const MOST: usize = 256;
 
 #[derive(Serialize, Deserialize)]
@@ -31,7 +32,7 @@ enum Transfer {
     Tensor(TensorData),
 }
 
-/// A message with a tensor and the number of requests that it is for.
+/// A message with a tensor, and the number of requests for it.
 struct Offer {
     message: Option<Bytes>,
     requests: u32,
@@ -51,7 +52,7 @@ impl Capability {
 }
 
 impl Offers {
-    /// Offers a tensor for so many requests, or reports that there is none.
+    /// Offers a tensor for `requests` requests, or reports that it has no elements.
     pub(crate) fn give(&self, of: &Capability, tensor: Option<TensorData>, requests: u32) {
         let message = tensor.and_then(|data| rmp_serde::to_vec(&Transfer::Tensor(data)).ok());
         let offer = Offer { message: message.map(Bytes::from), requests: requests.max(1) };
@@ -63,7 +64,7 @@ impl Offers {
         self.changed.notify_all();
     }
 
-    /// The answer to a request, once the tensor is there.
+    /// Answer to a request; waits until the tensor is offered.
     pub(crate) fn answer(&self, request: &[u8]) -> Result<Bytes, String> {
         let Ok(Transfer::TensorRequest(number)) = rmp_serde::from_slice(request) else {
             return Err("a damaged request of a tensor".into());
@@ -82,7 +83,7 @@ impl Offers {
     }
 }
 
-/// Requests a tensor of another server.
+/// Requests a tensor from another server.
 pub(crate) fn download(
     PeerAddr::WebSocket(address): &PeerAddr,
     of: &Capability,

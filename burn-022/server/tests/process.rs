@@ -1,4 +1,4 @@
-//! A server in another process: training through it, and how it meets bad clients.
+//! A server in another process: training on it, and its reaction to invalid clients.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -37,7 +37,7 @@ impl Server {
         self.session(&self.url)
     }
 
-    /// A client has one session for one address and credential.
+    /// A client has one session per address and credential.
     fn session(&self, url: &str) -> Device {
         let host = RemoteHost::websocket(url).with_credential("a secret");
         Device::remote_options(&host).init().expect("a session")
@@ -59,7 +59,7 @@ impl Server {
         stream
     }
 
-    /// A connection that speaks WebSocket, without a session.
+    /// A WebSocket connection without a session.
     fn web_socket(&self) -> TcpStream {
         let mut stream = self.connection();
         let request = "GET /session HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// True once the other side has ended a connection.
+/// Returns true after the peer has closed the connection.
 fn has_ended(mut stream: &TcpStream) -> bool {
     let mut rest = [0; 4096];
     loop {
@@ -90,7 +90,7 @@ fn has_ended(mut stream: &TcpStream) -> bool {
     }
 }
 
-/// The reason with which reading a tensor fails.
+/// Error text of reading a tensor.
 fn reason<const D: usize>(x: Tensor<D>) -> String {
     x.try_into_data().expect_err("no elements").to_string()
 }
@@ -106,8 +106,8 @@ impl Drop for Server {
     }
 }
 
-/// Gradient descent on scores through a contraction over (logsumexp, +), and on the singular values of a
-/// matrix. What it ends with.
+/// Gradient descent on scores through a contraction over (logsumexp, +), and on the singular values of a matrix;
+/// returns the final values.
 fn trained(device: &Device) -> Vec<f32> {
     let device = device.clone().autodiff();
     let mut a = Tensor::<2>::from_floats([[0.3, -0.2, 0.9], [0.1, 0.8, -0.5]], &device);
@@ -138,7 +138,7 @@ fn training_through_a_server_is_training_at_home() {
     (x * 2.0).into_data().assert_approx_eq::<f32>(&[2.0, 4.0].into(), Tolerance::default());
 }
 
-/// Factors with their permutations and a gradient, tangents, scans: what is read at the end.
+/// Factorisations with permutations and a gradient, tangents, scans; returns the results.
 fn composed(device: &Device) -> Vec<f32> {
     let a = [[0.5, 2.0, 1.0], [4.0, 1.0, 0.0], [1.0, 0.5, 3.0]];
     let plain = Tensor::<2>::from_floats(a, device);
@@ -178,13 +178,13 @@ fn strangers_are_refused() {
     let host = RemoteHost::websocket(&server.url).with_credential("a guess");
     let error = Device::remote_options(&host).init().unwrap_err();
     assert!(format!("{error:?}").contains("Unauthorized"), "{error:?}");
-    // Those who know the token still get in.
+    // Clients with the token are still accepted.
     let x = Tensor::<1>::from_floats([1.0], &server.device());
     assert_eq!(x.into_data().try_to_vec::<f32>().unwrap(), [1.0]);
 }
 
-/// An SVD of NaN: the reason is read, also from tensors computed of its result; everything else goes on, in the
-/// same session and in a device of the same address.
+/// An SVD of NaN: the reason is reported, also for tensors computed from its result; other tensors are not
+/// affected, in the same session and on a device with the same address.
 #[test]
 fn a_failed_operation_has_a_reason_and_the_session_goes_on() {
     let server = Server::start(&[]);
@@ -200,7 +200,7 @@ fn a_failed_operation_has_a_reason_and_the_session_goes_on() {
     assert_eq!(read(before.clone() + 1.0), [2.0, 3.0]);
     let after = Tensor::<1>::from_floats([5.0, 7.0], &server.device());
     assert_eq!(read(after * before), [5.0, 14.0]);
-    // A gradient through a failure: the reason again.
+    // A gradient through a failed operation reports the reason.
     let leaf =
         Tensor::<2>::from_floats([[1.0, 1.0], [1.0, 1.0]], &device.autodiff()).require_grad();
     let inverse: Tensor<2> = linalg::inv(leaf.clone()).unwrap();
@@ -219,7 +219,7 @@ fn a_result_beyond_the_memory_has_a_reason() {
     assert_eq!(read(x + 1.0), [4.0]);
 }
 
-/// Elements that clients send count as well: five tensors of 4 MB each, of which 10.7 MB hold two.
+/// Elements sent by clients count: of five tensors of 4 MB, 10.7 MB hold two.
 #[test]
 fn uploads_beyond_the_memory_have_a_reason() {
     let server = Server::start(&["--memory", "0.01"]);
@@ -230,13 +230,13 @@ fn uploads_beyond_the_memory_have_a_reason() {
     assert!(results[0].is_ok());
     let text = results[4].as_ref().expect_err("no memory").to_string();
     assert!(text.contains("memory"), "{text}");
-    // All of them are gone.
+    // All of them are dropped.
     let again = Tensor::<1>::from_data(one(), &device);
     assert_eq!(again.slice(0..1).into_data().try_to_vec::<f32>().unwrap(), [1.0]);
 }
 
-/// A message beyond the limit ends its session. The client keeps that one for its address and credential; another
-/// name behind the token opens a new one.
+/// A message beyond the limit ends its session, which the client keeps for its address and credential; another name
+/// after the token opens a new one.
 #[test]
 fn a_session_that_ended_and_a_new_one() {
     let server = Server::start(&["--message", "1"]);
@@ -259,7 +259,7 @@ fn tensors_move_from_server_to_server() {
     let x = Tensor::<2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &here.device());
     let moved = (x + 1.0).to_device(&there.device());
     assert_eq!(read(moved * 2.0), [4.0, 6.0, 8.0, 10.0]);
-    // One without elements has none there either.
+    // A tensor without elements has none on the other server either.
     let matrix = Tensor::<2>::from_floats([[f32::NAN, 1.0], [0.0, 1.0]], &here.device());
     let values: Tensor<1> = linalg::svdvals(matrix).unwrap();
     let text = reason(values.to_device(&there.device()));
@@ -268,7 +268,7 @@ fn tensors_move_from_server_to_server() {
     assert_eq!(read(x), [1.0]);
 }
 
-/// A frame that announces 1 GiB, and one of 64 KiB and a byte: the connection ends before they have come.
+/// A frame that announces 1 GiB, and one of 64 KiB and one byte: the connection is closed before they are received.
 #[test]
 fn little_is_read_before_the_token() {
     let server = Server::start(&[]);
@@ -281,10 +281,10 @@ fn little_is_read_before_the_token() {
             sent += 1 << 12;
         }
         assert!(has_ended(&stream));
-        // No more than sockets hold.
+        // At most as much as socket buffers hold.
         assert!(sent < 32 << 20, "{sent} bytes");
     }
-    // A request of HTTP without an end.
+    // An HTTP request without an end.
     let mut stream = server.connection();
     let mut sent = 0;
     while sent < 64 << 20 && stream.write_all(&[b'a'; 1 << 12]).is_ok() {
@@ -294,7 +294,7 @@ fn little_is_read_before_the_token() {
     assert_eq!(read(Tensor::<1>::from_floats([1.0], &server.device())), [1.0]);
 }
 
-/// A connection that sends no token ends after 10 s, also if it sends a byte now and then.
+/// A connection that sends no token is closed after 10 s, even if it sends single bytes.
 #[test]
 fn no_connection_stays_without_a_token() {
     let server = Server::start(&[]);
@@ -313,7 +313,7 @@ fn connections_are_bounded() {
     let all: Vec<TcpStream> = (0..3).map(|_| server.web_socket()).collect();
     assert!(has_ended(&server.connection()));
     drop(all);
-    // Their places are free again, after a moment.
+    // Their connections are released after a short time.
     let start = Instant::now();
     let host = RemoteHost::websocket(&server.url).with_credential("a secret");
     while Device::remote_options(&host).init().is_err() {
@@ -322,7 +322,7 @@ fn connections_are_bounded() {
     }
 }
 
-/// In the first moment, too.
+/// Also immediately after the start.
 #[test]
 #[cfg(unix)]
 fn the_server_ends_when_asked_at_once() {

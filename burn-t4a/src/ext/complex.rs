@@ -1,7 +1,7 @@
-//! Complex tensors: Burn 0.21 has no complex dtype, so they are pairs of real ones.
+//! Complex tensors as pairs of real tensors, since Burn 0.21 has no complex dtype.
 //!
-//! Gradients are those of the parts. For a real loss L the pair of gradients is
-//! ∂L/∂Re + i ∂L/∂Im: 2z for |z|².
+//! Gradients are taken with respect to both parts. For a real loss L the pair of gradients is ∂L/∂Re + i ∂L/∂Im, as
+//! in PyTorch: 2z for |z|².
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -11,7 +11,7 @@ use t4a_einsum::agree;
 
 use super::error::{ExtError, Result};
 
-/// `re + i im`. Both parts have one shape, dtype and device.
+/// Complex tensor `re + i im`. Both parts have the same shape, dtype and device.
 #[derive(Clone, Debug)]
 pub struct Complex<B: Backend, const D: usize> {
     re: Tensor<B, D>,
@@ -19,10 +19,10 @@ pub struct Complex<B: Backend, const D: usize> {
 }
 
 impl<B: Backend, const D: usize> Complex<B, D> {
-    /// `re + i im`.
+    /// Creates `re + i im`.
     ///
     /// # Errors
-    /// [`ExtError::ComplexShape`]; [`ExtError::Mismatch`] for dtypes and devices.
+    /// [`ExtError::ComplexShape`] for different shapes; [`ExtError::Mismatch`] for different dtypes or devices.
     pub fn new(re: Tensor<B, D>, im: Tensor<B, D>) -> Result<Self> {
         const OP: &str = "complex";
         if re.shape() != im.shape() {
@@ -33,13 +33,13 @@ impl<B: Backend, const D: usize> Complex<B, D> {
         Ok(Self { re, im })
     }
 
-    /// A real tensor.
+    /// Creates a complex tensor with zero imaginary part.
     pub fn from_real(re: Tensor<B, D>) -> Self {
         let im = re.zeros_like();
         Self { re, im }
     }
 
-    /// `r e^{iφ}`.
+    /// Creates `r e^{iφ}` from modulus and phase in radians.
     ///
     /// # Errors
     /// As [`Complex::new`].
@@ -48,17 +48,17 @@ impl<B: Backend, const D: usize> Complex<B, D> {
         Ok(Self { re: r.clone() * phi.clone().cos(), im: r * phi.sin() })
     }
 
-    /// The real part.
+    /// Returns the real part.
     pub fn re(&self) -> Tensor<B, D> {
         self.re.clone()
     }
 
-    /// The imaginary part.
+    /// Returns the imaginary part.
     pub fn im(&self) -> Tensor<B, D> {
         self.im.clone()
     }
 
-    /// Both parts.
+    /// Returns real and imaginary part.
     pub fn into_parts(self) -> (Tensor<B, D>, Tensor<B, D>) {
         (self.re, self.im)
     }
@@ -68,30 +68,29 @@ impl<B: Backend, const D: usize> Complex<B, D> {
         self.re.shape()
     }
 
-    /// Both parts through one real-linear map that treats them alike: a reshape, a permutation,
-    /// a slice, a sum.
+    /// Applies a real-linear map to both parts, such as a reshape, a permutation, a slice or a sum.
     pub fn map<const D2: usize>(self, f: impl Fn(Tensor<B, D>) -> Tensor<B, D2>) -> Complex<B, D2> {
         Complex { re: f(self.re), im: f(self.im) }
     }
 
-    /// `z̄`.
+    /// Complex conjugate `z̄`.
     pub fn conj(self) -> Self {
         Self { re: self.re, im: -self.im }
     }
 
-    /// `x z` for a real number x.
+    /// Product `x z` with a real number x.
     pub fn scale(self, x: f64) -> Self {
         self.map(|part| part * x)
     }
 
-    /// `|z|²`.
+    /// Squared modulus `|z|²`.
     pub fn abs_squared(self) -> Tensor<B, D> {
         self.re.clone() * self.re + self.im.clone() * self.im
     }
 
-    /// `|z|`, without overflow or underflow in between; the gradient at 0 is 0.
+    /// Modulus `|z|`, without overflow or underflow of intermediate values; the gradient at 0 is 0.
     pub fn abs(self) -> Tensor<B, D> {
-        // r = m √((re/m)² + (im/m)²) does not depend on m, so m may be a constant of the tape.
+        // r = m √((re/m)² + (im/m)²) does not depend on m, so m is a constant of the tape.
         let m = self.re.clone().detach().abs().max_pair(self.im.clone().detach().abs());
         let zero = m.clone().equal_elem(0.0);
         let m = m.clone().mask_fill(zero.clone().bool_or(m.is_inf()), 1.0);
@@ -100,17 +99,17 @@ impl<B: Backend, const D: usize> Complex<B, D> {
         (square.mask_fill(zero.clone(), 1.0).sqrt() * m).mask_fill(zero, 0.0)
     }
 
-    /// `zᵀ` of the last two axes.
+    /// Transpose `zᵀ` of the last two axes.
     pub fn transpose(self) -> Self {
         self.map(Tensor::transpose)
     }
 
-    /// `zᴴ = z̄ᵀ` of the last two axes.
+    /// Conjugate transpose `zᴴ = z̄ᵀ` of the last two axes.
     pub fn adjoint(self) -> Self {
         self.conj().transpose()
     }
 
-    /// Matrix product over the last two axes: four real products.
+    /// Matrix product over the last two axes, by four real products.
     pub fn matmul(self, other: Self) -> Self {
         let re =
             self.re.clone().matmul(other.re.clone()) - self.im.clone().matmul(other.im.clone());
@@ -139,7 +138,7 @@ impl<B: Backend, const D: usize> Sub for Complex<B, D> {
     }
 }
 
-/// Element by element.
+/// Elementwise product.
 impl<B: Backend, const D: usize> Mul for Complex<B, D> {
     type Output = Self;
     fn mul(self, other: Self) -> Self {
@@ -148,11 +147,11 @@ impl<B: Backend, const D: usize> Mul for Complex<B, D> {
     }
 }
 
-/// Element by element.
+/// Elementwise quotient.
 impl<B: Backend, const D: usize> Div for Complex<B, D> {
     type Output = Self;
     fn div(self, other: Self) -> Self {
-        // z / w = z w̄ / |w|², with w scaled to about 1 first: |w|² alone would overflow.
+        // z / w = z w̄ / |w|², with w scaled to modulus about 1 first: |w|² alone could overflow.
         let m = other.re.clone().detach().abs().max_pair(other.im.clone().detach().abs());
         let m = m.clone().mask_fill(m.equal_elem(0.0), 1.0);
         let other = other.map(|part| part / m.clone());

@@ -1,9 +1,9 @@
 //! Operations on Burn's CubeCL backends (`Wgpu`, `Vulkan`, `Metal`, `Cuda`, `Rocm`), without fusion.
 //!
-//! Operations run by their portable definitions on the device. What Burn's kernels get wrong for them has kernels
-//! in `t4a-cube`: the greatest and its place where a lane holds −∞ or NaN, products of matrices in full
-//! precision, products over semirings without memory for their terms, recurrences and running sums with work in
-//! proportion to their elements, factorisations of small matrices.
+//! Operations run by their portable definitions on the device. `t4a-cube` provides kernels where Burn's own are
+//! wrong or slow: maxima and argmax of lanes with −∞ or NaN, matrix products in full precision, semiring products
+//! without memory for their terms, recurrences and cumulative sums with linear work, factorisations of small
+//! matrices.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,20 +25,20 @@ use super::operation::{
 };
 use super::primitive::{Floats, Indices};
 
-/// The precision of products of `f32` matrices in contractions and derivative rules.
+/// Precision of `f32` matrix products in contractions and derivative rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// That of the elements.
+    /// Full precision of the elements.
     #[default]
     Full,
-    /// Burn's own products: on CUDA these round operands to 10 bits for tensor cores, an error of about 2e-4, and
-    /// try many kernels at the first use of each shape.
+    /// Burn's own products: on CUDA they round operands to a mantissa of 10 bits for tensor cores (relative error
+    /// about 2e-4), and autotune kernels at the first use of each shape.
     Tf32,
 }
 
 static TF32: AtomicBool = AtomicBool::new(false);
 
-/// Sets the precision of all products from here on, on all threads.
+/// Sets the precision of all subsequent products, on all threads.
 pub fn set_precision(precision: Precision) {
     TF32.store(precision == Precision::Tf32, Ordering::Relaxed);
 }
@@ -52,7 +52,7 @@ fn memory<R: CubeRuntime>(x: &CubeTensor<R>) -> Memory {
     }
 }
 
-/// The row-major tensor of this memory, on the device of `beside`.
+/// Wraps memory as a row-major tensor on the device of `beside`.
 fn tensor<R: CubeRuntime>(
     beside: &CubeTensor<R>,
     memory: Memory,
@@ -69,7 +69,7 @@ fn tensor<R: CubeRuntime>(
     )
 }
 
-/// A launch that was refused: [`Operations::run`] has refused what a user can cause.
+/// Unwraps the result of a launch; [`Operations::run`] has already rejected invalid operands.
 fn launched<T>(result: t4a_cube::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("burn-t4a: {error}"))
 }
@@ -82,12 +82,13 @@ fn extremes<R: CubeRuntime>(x: &CubeTensor<R>, axis: usize, kind: Extreme) -> (M
     (launched(extreme(&x.client, memory(&x), lanes, kind, &shape)), shape)
 }
 
-/// `[…, m, k]` with these sizes of batches as `[β, m, k]`: copied if no stride leads from one batch to the next.
+/// Views `[…, m, k]`, broadcast to these batch sizes, as `[β, m, k]`; copies if the batch axes have no common
+/// stride.
 fn matrices<R: CubeRuntime>(x: &CubeTensor<R>, batches: &[usize]) -> Memory {
     let (shape, strides) = (x.meta.shape(), x.meta.strides());
     let rank = shape.len();
     let [rows, columns] = [shape[rank - 2], shape[rank - 1]];
-    // Missing axes and those of size 1 are repeated.
+    // Missing axes and axes of size 1 are broadcast with stride 0.
     let missing = batches.len() + 2 - rank;
     let stride = |axis: usize| match axis.checked_sub(missing) {
         Some(own) if shape[own] != 1 => strides[own],
@@ -116,7 +117,7 @@ fn matrices<R: CubeRuntime>(x: &CubeTensor<R>, batches: &[usize]) -> Memory {
     }
 }
 
-/// The states of a recurrence with these terms, factors and first state.
+/// States of a recurrence with these terms, factors and initial state.
 fn scanned<R: CubeRuntime>(
     b: &CubeTensor<R>,
     [a, first]: [Option<&CubeTensor<R>>; 2],
@@ -129,12 +130,12 @@ fn scanned<R: CubeRuntime>(
     tensor(b, h, b.meta.shape(), b.dtype)
 }
 
-/// True if there are kernels for products over semirings of these elements.
+/// Returns true if semiring products have kernels for this dtype.
 fn has_products(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
 }
 
-/// The kernel for a batch of matrices, but for triangular systems.
+/// Factorisation kernel for a batch of matrices; `None` for triangular systems.
 fn factorisation(of: MatrixKernel) -> Option<Factorisation> {
     Some(match of {
         MatrixKernel::Cholesky => Factorisation::Cholesky,
@@ -146,7 +147,7 @@ fn factorisation(of: MatrixKernel) -> Option<Factorisation> {
     })
 }
 
-/// True if there is a kernel for matrices of this size.
+/// Returns true if a kernel exists for matrices of this size.
 fn has_matrix_kernel(of: MatrixKernel, [m, n]: [usize; 2]) -> bool {
     match (of, factorisation(of)) {
         (MatrixKernel::Triangular { .. }, _) => fits_triangular(n),
@@ -176,8 +177,8 @@ where
     BT: BoolElement,
 {
     /// # Errors
-    /// Those of the operation; `ValueOutOfRange` for operands beyond the indices of kernels; `DTypeUnsupported` for
-    /// elements that the device lacks.
+    /// Errors of the operation; `ValueOutOfRange` for operands beyond the index range of kernels;
+    /// `DTypeUnsupported` for dtypes that the device lacks.
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
@@ -199,7 +200,7 @@ where
         by_definition(op, inputs, tracked)
     }
 
-    /// Products of `f32` and `f64` by a kernel of their own: those of CUDA round `f32`.
+    /// Products of `f32` and `f64` by a kernel of `t4a-cube`, since those of CUDA round `f32`.
     fn array_matmul(a: &Floats<Self>, b: &Floats<Self>) -> Floats<Self> {
         let (a, b) = (&a.0, &b.0);
         let own = matches!(a.dtype, DType::F32 | DType::F64);
@@ -235,7 +236,7 @@ where
         places(tensor(&x.0, memory, &shape, DType::I32))
     }
 
-    /// With work in proportion to the elements.
+    /// Work linear in the number of elements.
     fn array_cumsum(x: &Floats<Self>, axis: usize) -> Floats<Self> {
         Floats(scanned(&x.0, [None, None], axis, false))
     }
@@ -304,7 +305,7 @@ where
         }
     }
 
-    /// For `f32` and `f64`.
+    /// Dtypes `f32` and `f64`.
     fn array_matrix_kernel(
         a: &Floats<Self>,
         of: MatrixKernel,

@@ -1,8 +1,8 @@
-//! Which backends around a backend are at work on a thread.
+//! Levels: the transforming backends that are active on a thread.
 //!
-//! A function on `Autodiff<B>`, `Jvp<B>` or `Vmap<B>` may capture tensors of a function of the same type that
-//! is around it. Nothing tells them apart: derivatives would be taken in both, batches be matched example by
-//! example. So a type is entered once at a time.
+//! A function on `Autodiff<B>`, `Jvp<B>` or `Vmap<B>` may capture tensors of an enclosing function on the same
+//! backend type. The two levels cannot be distinguished: derivatives would be taken in both, and batches would be
+//! matched element by element (perturbation confusion). So each type can be entered only once at a time.
 
 use std::any::TypeId;
 use std::cell::RefCell;
@@ -12,16 +12,16 @@ thread_local! {
     static ENTERED: RefCell<Vec<TypeId>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A function on a backend is at work on this thread, as long as this lives.
+/// Marks a function on a backend as active on this thread during its lifetime.
 #[derive(Debug)]
 pub struct Level {
     backend: TypeId,
-    /// It belongs to its thread.
+    /// Makes the type neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
 
 impl Level {
-    /// Begins a function on the backend `L`; `None` inside of another one on it.
+    /// Enters a function on the backend `L`; `None` if one is active on this thread.
     pub fn enter<L: 'static>() -> Option<Self> {
         let backend = TypeId::of::<L>();
         ENTERED.with_borrow_mut(|all| {

@@ -1,4 +1,4 @@
-//! Names of Burn 0.21 for what the lines of Burn name differently.
+//! Names of Burn 0.21 for functions and types that differ between versions of Burn.
 
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{Backend, DType, TensorData};
@@ -16,17 +16,17 @@ impl super::operation::Operations for burn_ndarray::NdArray {}
 #[cfg(feature = "router")]
 impl<R: burn_router::RunnerChannel> super::operation::Operations for burn_router::BackendRouter<R> {}
 
-/// True if the backend [`Engine`] is the engine.
+/// Returns true if the backend [`Engine`] is the engine.
 pub(crate) fn is_engine() -> bool {
     true
 }
 
-/// The tensor of the engine that this is.
+/// Returns the engine tensor of a primitive.
 pub(crate) fn as_engine(x: &FloatTensor<Engine>) -> Option<&T4aTensor> {
     Some(x)
 }
 
-/// The tensor that this tensor of the engine is.
+/// Converts an engine tensor to a primitive.
 pub(crate) fn from_engine(x: T4aTensor) -> FloatTensor<Engine> {
     x
 }

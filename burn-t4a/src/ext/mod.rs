@@ -5,15 +5,15 @@
 //! | contractions: log Z, best path, counts, K best | [`einsum`] |
 //! | factorisations, solvers, functions of matrices | [`linalg`] |
 //! | graded, block-sparse and diagonal tensors | [`structured`] |
-//! | a body step by step in bounded memory; recurrences in one kernel | [`scan`] |
+//! | scans of a user's body in bounded memory; recurrences in one kernel | [`scan`] |
 //! | softmax, norms, attention and cross-entropy, fused on the tape | [`nn`] |
-//! | complex tensors as pairs of real ones | [`Complex`] |
-//! | nested arguments and results, structs among them | [`tree`] |
-//! | an operation of one's own as a value, on every backend | [`operation`] |
-//! | a node of the tape with a rule of one's own | [`tape`] |
-//! | functions of one backend in each other, refused | [`level`] |
+//! | complex tensors as pairs of real tensors | [`Complex`] |
+//! | nested arguments and results, including structs (pytrees) | [`tree`] |
+//! | user-defined operation as a value, on every backend | [`operation`] |
+//! | node of the tape with a user-defined rule | [`tape`] |
+//! | rejection of nested functions on one backend type | [`level`] |
 //! | precision of products on GPUs, with the feature `cubecl` | `cube` |
-//! | the vocabulary of derivative rules on a backend's primitives | [`primitive`] |
+//! | array traits of derivative rules, implemented for primitives of a backend | [`primitive`] |
 
 pub mod complex;
 #[cfg(feature = "cubecl")]

@@ -1,4 +1,4 @@
-//! Operations on tensors of a backend.
+//! Calls of operations on Burn tensors of a backend.
 
 use burn_backend::{Backend, TensorMetadata};
 use burn_tensor::{Bool, Float, Int, Tensor, TensorPrimitive};
@@ -17,10 +17,10 @@ impl<B: Backend, const D: usize> From<Tensor<B, D>> for Floats<B> {
 }
 
 impl<B: Backend> Floats<B> {
-    /// The tensor of rank `D` that these are.
+    /// Converts the primitive to a tensor of rank `D`.
     ///
     /// # Errors
-    /// If they have another rank.
+    /// [`TensorError`] if the primitive has another rank.
     pub fn tensor<const D: usize>(&self) -> Result<Tensor<B, D>, TensorError> {
         let shape = self.0.shape();
         if shape.num_dims() != D {
@@ -63,12 +63,12 @@ leaves! {
     Bool "booleans": |x| x, x;
 }
 
-/// A tensor as an operand.
+/// Converts a float tensor to an operand.
 pub fn float<B: Operations, const D: usize>(x: Tensor<B, D>) -> Operand<B> {
     Value::Float(Floats(x.into_primitive().tensor()))
 }
 
-/// [`apply`](super::operation::apply) for an operation with one result, of rank `D`.
+/// As [`apply`](super::operation::apply), for an operation with one result of rank `D`.
 ///
 /// # Errors
 /// As [`apply`](super::operation::apply).
@@ -79,13 +79,13 @@ pub fn call<O: Operation, B: Operations, const D: usize>(
     apply_one(op, inputs).map(tensor)
 }
 
-/// [`call`], and the tangent of the result along tangents of the operands; `None` stands for zero.
+/// As [`call`], with the tangent of the result; `None` as the tangent of an operand means zero.
 ///
 /// # Errors
-/// As [`apply`](super::operation::apply); those of the rule.
+/// As [`apply`](super::operation::apply); errors of the derivative rule.
 ///
 /// # Panics
-/// Unless there is a tangent, or none, for each operand, floats for floats.
+/// Unless `tangents` has one entry per operand, and tangents are given for float operands only.
 pub fn call_jvp<O: Operation, B: Operations, const D: usize>(
     op: &O,
     inputs: &[Operand<B>],
@@ -94,7 +94,8 @@ pub fn call_jvp<O: Operation, B: Operations, const D: usize>(
     apply_jvp(op, inputs, tangents).map(|[y, dy]| (tensor(y), tensor(dy)))
 }
 
-/// The kernel that computed a value, with the reason if it was a fallback; none on backends that keep no routes.
+/// Route of a value: the kernel that computed it, with the reason for a fallback; `None` on backends that keep no
+/// route.
 ///
 /// ```
 /// use burn_t4a::ext::linalg::cholesky;
@@ -112,7 +113,7 @@ pub fn route<B: Operations>(x: &Operand<B>) -> Option<Route> {
     B::route(x)
 }
 
-/// Integers that are on no tape, with this route.
+/// Attaches a route to an integer tensor that is on no tape.
 pub(crate) fn routed<B: Operations, const D: usize>(
     x: Tensor<B, D, Int>,
     route: Route,

@@ -8,11 +8,11 @@ use crate::ext::Result;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 
-/// A batch of chains. A sequence of tags `y` scores
-/// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]`, and its probability is `exp(score − ln Z)`.
+/// A batch of linear chains. A tag sequence `y` has the score
+/// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]` and the probability `exp(score − ln Z)`.
 ///
-/// Scores of first and last tags are added to the emissions ([`start`](Self::start), [`end`](Self::end)).
-/// Transitions of −∞ are forbidden. For a hidden Markov model scores are log-probabilities.
+/// Scores of first and last tags are added to the emissions ([`start`](Self::start), [`end`](Self::end)). A
+/// transition of −∞ is forbidden. For a hidden Markov model scores are log-probabilities.
 ///
 /// ```
 /// use burn::backend::Autodiff;
@@ -21,26 +21,26 @@ use crate::ext::primitive::Floats;
 /// use burn::tensor::Tensor;
 ///
 /// type B = Autodiff<BurnT4a>;
-/// // One sequence of two tags out of two.
+/// // One sequence of length two with two tags.
 /// let emissions = Tensor::<B, 3>::from_floats([[[1.0, 0.0], [0.0, 0.5]]], &T4aDevice).require_grad();
 /// let transitions = Tensor::<B, 2>::from_floats([[0.0, 0.0], [0.0, 0.0]], &T4aDevice);
 /// let chain = LinearChain::new(emissions.clone(), transitions, None)?;
 /// let (tags, score) = chain.viterbi()?;
 /// tags.into_data().assert_eq(&[[0i64, 1]].into(), false);
 /// score.into_data().assert_eq(&[1.5f32].into(), false);
-/// // The loss of a CRF, and its gradient.
+/// // The loss of a CRF and its gradient.
 /// let gradients = chain.log_likelihood(&[vec![0, 1]])?.neg().sum().backward();
 /// assert!(emissions.grad(&gradients).is_some());
 /// # Ok::<(), burn_t4a::ext::ExtError>(())
 /// ```
 ///
-/// Cost of ln Z, marginals and Viterbi: `batch · length · tags²` multiply-adds, and `length` operations.
+/// Cost of ln Z, marginals and Viterbi: `batch · length · tags²` multiply-adds in `length` sequential operations.
 #[derive(Clone, Debug)]
 pub struct LinearChain<B: Operations>(t4a_scan::LinearChain<Floats<B>>);
 
 impl<B: Operations> LinearChain<B> {
-    /// Emissions `[batch, length, tags]`, transitions `[tags (from), tags (to)]`, and how long each sequence
-    /// is, all of them `length` by default. What lies past the end of a sequence is ignored.
+    /// Creates chains from emissions `[batch, length, tags]`, transitions `[tags (from), tags (to)]`, and the
+    /// length of each sequence, by default `length`. Emissions after the end of a sequence are ignored.
     ///
     /// # Errors
     /// `Tensor` for sizes that disagree and for lengths that are 0 or larger than `length`; `Mismatch` for dtypes.
@@ -55,7 +55,7 @@ impl<B: Operations> LinearChain<B> {
         Ok(Self(t4a_scan::LinearChain::new(emissions, transitions, lengths)?))
     }
 
-    /// Adds scores `[tags]` of being the first tag.
+    /// Adds scores `[tags]` of the first tag.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -63,7 +63,7 @@ impl<B: Operations> LinearChain<B> {
         Ok(Self(self.0.start(&Floats::<B>::from(scores))?))
     }
 
-    /// Adds scores `[tags]` of being the last tag.
+    /// Adds scores `[tags]` of the last tag.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -71,23 +71,24 @@ impl<B: Operations> LinearChain<B> {
         Ok(Self(self.0.end(&Floats::<B>::from(scores))?))
     }
 
-    /// ln Σ exp(score) over all sequences of tags, `[batch]`.
+    /// Log-partition function ln Σ exp(score) over all tag sequences, shape `[batch]`.
     ///
     /// # Errors
-    /// Those of the contractions.
+    /// Errors of the contractions.
     pub fn log_partition(&self) -> Result<Tensor<B, 1>> {
         Ok(self.0.log_partition()?.tensor::<1>()?)
     }
 
-    /// Scores of given sequences, `[batch]`; tags past the end of a sequence may be left out.
+    /// Scores of given sequences, shape `[batch]`; tags after the end of a sequence may be left out.
     ///
     /// # Errors
-    /// `Tensor` for sequences that are too short or too many, and for tags that do not exist.
+    /// `Tensor` if the number of sequences differs from the batch, a sequence is too short, or a tag is out of
+    /// range.
     pub fn score(&self, tags: &[Vec<usize>]) -> Result<Tensor<B, 1>> {
         Ok(self.0.score(tags)?.tensor::<1>()?)
     }
 
-    /// ln p of given sequences, `[batch]`: the negative of the loss of a conditional random field.
+    /// ln p of given sequences, shape `[batch]`: the negative loss of a conditional random field.
     ///
     /// # Errors
     /// As [`score`](Self::score).
@@ -95,32 +96,32 @@ impl<B: Operations> LinearChain<B> {
         Ok(self.0.log_likelihood(tags)?.tensor::<1>()?)
     }
 
-    /// Probabilities of each tag at each step, `[batch, length, tags]`; 0 past the end. Differentiable.
+    /// Probability of each tag at each step, shape `[batch, length, tags]`; 0 after the end. Differentiable.
     ///
     /// # Errors
-    /// Those of the contractions.
+    /// Errors of the contractions.
     pub fn marginals(&self) -> Result<Tensor<B, 3>> {
         Ok(self.0.marginals()?.tensor::<3>()?)
     }
 
-    /// The best sequence of tags `[batch, length]`, 0 past the end, and its score `[batch]`. Among equal ones
-    /// the first. The gradient of the score marks the sequence.
+    /// Viterbi: the best tag sequence, shape `[batch, length]`, 0 after the end, and its score `[batch]`; the first
+    /// one of equal scores. The gradient of the score is one at the elements of the sequence.
     ///
     /// # Errors
-    /// Those of the contractions.
+    /// Errors of the contractions.
     pub fn viterbi(&self) -> Result<(Tensor<B, 2, Int>, Tensor<B, 1>)> {
         let (path, score) = self.0.viterbi()?;
         let path = path.into_iter().map(|tag| Tensor::from_primitive(tag.0)).collect();
         Ok((Tensor::cat(path, 1), score.tensor::<1>()?))
     }
 
-    /// The `k` best sequences of each chain, best first, fewer if there are fewer with a score above −∞.
-    /// Off the tape, on the host, in `f64`.
+    /// The `k` best sequences of each chain, best first; fewer if fewer have a score above −∞. Computed on the host
+    /// in `f64`, without derivatives.
     ///
-    /// Cost: `length · tags² · k` additions a chain.
+    /// Cost: `length · tags² · k` additions per chain.
     ///
     /// # Errors
-    /// `Tensor` for scores that are NaN or for `k` = 0.
+    /// `Tensor` if a score is NaN or `k` is 0.
     pub fn k_best(&self, k: usize) -> Result<Vec<Vec<ScoredTags>>> {
         Ok(self.0.k_best(k)?)
     }

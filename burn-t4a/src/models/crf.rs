@@ -1,4 +1,4 @@
-//! A conditional random field as a layer.
+//! Conditional random field as a layer.
 
 use burn_core as burn;
 use burn_core::module::{Initializer, Module, Param};
@@ -9,8 +9,8 @@ use super::chain::LinearChain;
 use crate::ext::Result;
 use crate::ext::operation::Operations;
 
-/// A linear-chain conditional random field over the scores of a net: learnt scores of transitions, first and
-/// last tags.
+/// Linear-chain conditional random field over the tag scores of a network, with learnt scores of transitions, first
+/// and last tags.
 ///
 /// ```
 /// use burn::backend::Autodiff;
@@ -21,7 +21,7 @@ use crate::ext::operation::Operations;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 ///
 /// type B = Autodiff<BurnT4a>;
-/// // Scores of 3 tags by a net, for two sentences of at most 4 words, and the tags that are right.
+/// // Scores of 3 tags from a network, for two sentences of at most 4 words, and the correct tags.
 /// let net = LinearConfig::new(5, 3).init::<B>(&T4aDevice);
 /// let words = Tensor::<B, 3>::random([2, 4, 5], Distribution::Default, &T4aDevice);
 /// let scores = net.forward(words);
@@ -38,23 +38,23 @@ use crate::ext::operation::Operations;
 ///     crf = optimizer.step(0.1, crf, gradients);
 /// }
 /// assert!(loss(&crf)?.into_scalar() < before);
-/// // The prediction: tags of the best sequences, and their scores.
+/// // Prediction: tags of the best sequences.
 /// let (best, _) = crf.chain(scores, Some(&[4, 2]))?.viterbi()?;
 /// assert_eq!(best.dims(), [2, 4]);
 /// # Ok::<(), burn_t4a::ext::ExtError>(())
 /// ```
 #[derive(Module, Debug)]
 pub struct Crf<B: Backend> {
-    /// `[tags (from), tags (to)]`.
+    /// Scores of transitions, shape `[tags (from), tags (to)]`.
     pub transitions: Param<Tensor<B, 2>>,
-    /// `[tags]`.
+    /// Scores of the first tag, shape `[tags]`.
     pub start: Param<Tensor<B, 1>>,
-    /// `[tags]`.
+    /// Scores of the last tag, shape `[tags]`.
     pub end: Param<Tensor<B, 1>>,
 }
 
 impl<B: Backend> Crf<B> {
-    /// Parameters drawn from ±0.1.
+    /// Draws parameters uniformly from [−0.1, 0.1].
     pub fn new(tags: usize, device: &B::Device) -> Self {
         let small = Initializer::Uniform { min: -0.1, max: 0.1 };
         Self {
@@ -66,8 +66,8 @@ impl<B: Backend> Crf<B> {
 }
 
 impl<B: Operations> Crf<B> {
-    /// The chain over scores `[batch, length, tags]` of a net, for sequences of these lengths (all by default):
-    /// its log-likelihood is what is trained, its best sequences are the prediction.
+    /// Builds chains from network scores `[batch, length, tags]`, for sequences of these lengths (by default
+    /// `length`). Train on its log-likelihood; its best sequences are the prediction.
     ///
     /// # Errors
     /// As [`LinearChain::new`].

@@ -7,7 +7,7 @@ use crate::boundary::accept;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 
-/// Observations `y` with mean zero and a covariance: `K = L Lᵀ`, `z = L⁻¹ y`.
+/// Gaussian process of observations `y` with zero mean: `K = L Lᵀ`, `z = L⁻¹ y`.
 ///
 /// ```
 /// use burn_t4a::models::GaussianProcess;
@@ -25,29 +25,30 @@ use crate::ext::primitive::Floats;
 pub struct GaussianProcess<B: Operations>(gaussian_process::GaussianProcess<Floats<B>>);
 
 impl<B: Operations> GaussianProcess<B> {
-    /// Factorises the covariance `[n, n]` of the observations `y`, `[n]`, their noise on its diagonal.
+    /// Factorises the covariance `[n, n]` of the observations `y` of shape `[n]`; its diagonal includes the
+    /// variance of the noise.
     ///
     /// Cost: n³/3 multiply-adds.
     ///
     /// # Errors
-    /// Those of [`cholesky`](t4a_linalg::cholesky::cholesky): `NonPositivePivot` where inputs nearly coincide;
-    /// more noise, or a multiple of the unit matrix of about 1e-6 (`f32`) or 1e-12 (`f64`) of the largest entry,
-    /// helps. Those of [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
+    /// As [`cholesky`](t4a_linalg::cholesky::cholesky): `NonPositivePivot` if inputs nearly coincide; add noise, or
+    /// a multiple of the identity of about 1e-6 (`f32`) or 1e-12 (`f64`) times the largest entry. As
+    /// [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
     pub fn new(covariance: Tensor<B, 2>, y: Tensor<B, 1>) -> Result<Self> {
         let (covariance, y) = (Floats::<B>::from(covariance), Floats::<B>::from(y));
         Ok(Self(gaussian_process::GaussianProcess::new(covariance, y)?))
     }
 
-    /// `ln p(y) = −½ ‖z‖² − Σ ln Lᵢᵢ − n/2 ln 2π`, `[1]`.
+    /// Log-likelihood `ln p(y) = −½ ‖z‖² − Σ ln Lᵢᵢ − n/2 ln 2π`, shape `[1]`.
     pub fn log_likelihood(&self) -> Tensor<B, 1> {
         accept(accept(self.0.log_likelihood()).tensor())
     }
 
-    /// Mean `[m]` and covariance `[m, m]` of the process at m other places, from its covariance `across`, `[n, m]`,
-    /// of the observed with the others, and `prior`, `[m, m]`, of the others.
+    /// Posterior mean `[m]` and covariance `[m, m]` at m new inputs, from their covariance with the observations,
+    /// `across` of shape `[n, m]`, and their prior covariance, `prior` of shape `[m, m]`.
     ///
     /// # Errors
-    /// Those of [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
+    /// As [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
     pub fn posterior(
         &self,
         across: Tensor<B, 2>,

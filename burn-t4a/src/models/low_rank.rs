@@ -1,4 +1,4 @@
-//! A linear layer of low rank.
+//! Linear layer with a weight of low rank.
 
 use burn_core as burn;
 use burn_core::module::{Initializer, Module, Param};
@@ -17,7 +17,7 @@ use crate::ext::operation::Operations;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 ///
 /// type B = BurnT4a;
-/// // A weight of rank 1 is one of two vectors.
+/// // A weight of rank 1 has two vectors as parameters.
 /// let weight = Tensor::<B, 2>::from_floats([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], &T4aDevice);
 /// let layer = LowRankLinear::<B>::from_weight(weight.clone(), None, 1)?;
 /// assert_eq!(layer.num_params(), 2 + 3);
@@ -28,16 +28,16 @@ use crate::ext::operation::Operations;
 /// ```
 #[derive(Module, Debug)]
 pub struct LowRankLinear<B: Backend> {
-    /// `A`.
+    /// `A`, shape `[input, rank]`.
     pub down: Param<Tensor<B, 2>>,
-    /// `B`.
+    /// `B`, shape `[rank, output]`.
     pub up: Param<Tensor<B, 2>>,
-    /// `[output]`.
+    /// Bias, shape `[output]`.
     pub bias: Option<Param<Tensor<B, 1>>>,
 }
 
 impl<B: Backend> LowRankLinear<B> {
-    /// Random factors: `x A B` of independent x with variance 1 has about that variance too. Bias 0.
+    /// Random factors: for independent elements of x with variance 1, `x A B` has variance about 1. The bias is 0.
     pub fn new(input: usize, output: usize, rank: usize, device: &B::Device) -> Self {
         let normal =
             |size: usize| Initializer::Normal { mean: 0.0, std: 1.0 / (size.max(1) as f64).sqrt() };
@@ -48,7 +48,7 @@ impl<B: Backend> LowRankLinear<B> {
         }
     }
 
-    /// `[…, input]` → `[…, output]`, for `D ≥ 2`. Cost `rank (input + output)` multiply-adds a row.
+    /// Maps `[…, input]` to `[…, output]`, for `D ≥ 2`. Cost: `rank (input + output)` multiply-adds per row.
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         let y = x.matmul(self.down.val().unsqueeze()).matmul(self.up.val().unsqueeze());
         match &self.bias {
@@ -59,17 +59,17 @@ impl<B: Backend> LowRankLinear<B> {
 }
 
 impl<B: Operations> LowRankLinear<B> {
-    /// The best approximation of a weight `[input, output]` of at most this rank, as a start for training.
+    /// Initialises the layer with the best approximation of a weight `[input, output]` with at most this rank.
     ///
     /// # Errors
-    /// Those of [`svd_truncated`]; a rank of 0 is one.
+    /// As [`svd_truncated`]; a rank of 0 is an error.
     pub fn from_weight(
         weight: Tensor<B, 2>,
         bias: Option<Tensor<B, 1>>,
         rank: usize,
     ) -> Result<Self, LinalgError> {
         let Svd { u, s, vh } = svd_truncated(weight, &Truncation::new().max_dim(rank))?.kept;
-        // Shared by both factors, so that neither moves faster than the other.
+        // The singular values are split between both factors, so that both are of the same scale in training.
         let root: Tensor<B, 1> = s.sqrt();
         let up = root.clone().unsqueeze_dim::<2>(1) * vh;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Calls on a tape over a tape. Those that both lines of Burn share are in `face/ext/tests/contractions.rs`.
+//! Calls on nested tapes. Tests for all versions of Burn are in `face/ext/tests/contractions.rs`.
 
 use burn_autodiff::Autodiff;
 use burn_t4a::BurnT4a;
@@ -7,7 +7,7 @@ use burn_t4a::ext::einsum::{EinsumError, einsum};
 
 use crate::cases::{f64s, numbers, tight_chain};
 
-/// A tape with a node for every step keeps all intermediates: no slices.
+/// A tape with a node for every step keeps all intermediates, so plans are not sliced.
 #[test]
 fn a_tape_over_a_tape_has_no_slices() {
     type Twice = Autodiff<Autodiff<BurnT4a>>;

@@ -1,4 +1,4 @@
-//! Einsums of every kind, their data, and the loops of the definition.
+//! Table of einsums of every kind, their data, and the loops of the definition.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use burn_tensor::{DType, Tensor, TensorData, TensorPrimitive};
 use t4a_algebra::Semiring;
 use t4a_diff::Value;
 
-/// Terms by letters, shapes of the operands, sizes of labels that only the output has.
+/// Subscripts, shapes of the operands, sizes of labels that occur in the output only.
 pub(crate) struct Case {
     pub(crate) text: &'static str,
     pub(crate) shapes: &'static [&'static [usize]],
@@ -21,8 +21,8 @@ pub(crate) const fn case(text: &'static str, shapes: &'static [&'static [usize]]
     Case { text, shapes, given: &[] }
 }
 
-/// Products, batches, chains, stars, diagonals read and written, lone labels, broadcasting,
-/// scalars, one operand, labels of the output only, nothing summed.
+/// Products, batches, chains, stars, diagonals in operands and outputs, labels of one operand, broadcasting,
+/// scalars, a single operand, labels of the output only, no summed label.
 pub(crate) const CASES: &[Case] = &[
     case("ij,jk->ik", &[&[2, 3], &[3, 4]]),
     case("bij,bjk->bik", &[&[2, 3, 2], &[2, 2, 3]]),
@@ -42,7 +42,7 @@ pub(crate) const CASES: &[Case] = &[
     Case { text: "ij,j->niin", shapes: &[&[2, 3], &[3]], given: &[('n', 2)] },
 ];
 
-/// Numbers without ties, between 0.1 and 2.1.
+/// Distinct numbers between 0.1 and 2.1.
 pub(crate) fn numbers(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
     let next = |_| {
@@ -98,7 +98,7 @@ pub(crate) fn tensor<B: Backend>(values: &[f64], shape: &[usize]) -> B::FloatTen
 }
 
 pub(crate) fn values<B: Backend>(x: B::FloatTensorPrimitive) -> Vec<f64> {
-    // Of any rank: the flattened tensor.
+    // A flattened tensor of any rank.
     let count = burn_backend::TensorMetadata::shape(&x).num_elements();
     let flat = B::float_reshape(x, [count].into());
     Tensor::<B, 1>::from_primitive(TensorPrimitive::Float(flat)).into_data().iter().collect()
@@ -109,7 +109,7 @@ pub(crate) fn plan_of(case: &Case) -> Einsum {
     case.given.iter().fold(einsum, |einsum, &(label, n)| einsum.size(label, n))
 }
 
-/// The plan, with scalars of shape `[1]` read as such.
+/// The plan, with operands of shape `[1]` read as scalars if their subscripts are empty.
 pub(crate) fn compiled(case: &Case) -> std::sync::Arc<burn_t4a::ext::einsum::Plan> {
     let einsum = plan_of(case);
     let shapes: Vec<&[usize]> = case
@@ -121,7 +121,7 @@ pub(crate) fn compiled(case: &Case) -> std::sync::Arc<burn_t4a::ext::einsum::Pla
     einsum.plan(&shapes, 8).unwrap()
 }
 
-/// The operation that a plan is.
+/// Runs a plan as an operation.
 pub(crate) fn contract<S: ArraySemiring, B: Operations>(
     plan: &Arc<Plan>,
     operands: Vec<B::FloatTensorPrimitive>,
@@ -167,7 +167,7 @@ pub(crate) fn f64s<B: Backend, const D: usize>(values: &[f64], shape: [usize; D]
     Tensor::from_data(data, (&Default::default(), DType::F64))
 }
 
-/// A chain of three 8×8 matrices that fits its budget in slices only.
+/// A chain of three 8×8 matrices whose memory limit requires slices.
 pub(crate) fn tight_chain() -> Einsum {
     let chain = Einsum::new("ij,jk,kl->il").unwrap();
     let peak = chain.plan(&[&[8usize, 8][..]; 3], 8).unwrap().cost().bytes(8) as usize;

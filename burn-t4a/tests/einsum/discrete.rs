@@ -1,4 +1,4 @@
-//! Semirings without a derivative. Counts and lists are in `face/ext/tests`, for both lines of Burn.
+//! Booleans and integers. Counts and lists are tested in `face/ext/tests`, for all versions of Burn.
 
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
@@ -29,7 +29,7 @@ fn semirings_without_derivatives() {
             let of = |x: TensorData| -> Vec<f64> { x.iter().collect() };
             let zeroed: Vec<Vec<f64>> =
                 data.iter().map(|x| x.iter().map(|&x| f64::from(x > 1.0)).collect()).collect();
-            // Operands of ranks 1 to 3 by hand: the kind is in the type, the rank is not.
+            // Operands of ranks 1 to 3, written out: the kind is in the type, the rank is not.
             macro_rules! operands {
                 ($operand:ident, $kind:ty, $data:expr, $options:expr) => {
                     (0..data.len())
@@ -72,7 +72,7 @@ fn semirings_without_derivatives() {
                 let y: Tensor<B, D, Int> = int_einsum::<MaxPlus, _, _>(case.text, i32s()).unwrap();
                 of(y.into_data())
             });
-            // −∞ is the least integer.
+            // −∞ is represented by the least integer.
             let expected: Vec<f64> = expected
                 .iter()
                 .map(|&x| if x.is_finite() { x } else { f64::from(i32::MIN) })

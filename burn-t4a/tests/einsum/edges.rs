@@ -1,4 +1,4 @@
-//! The edges of semirings in second derivatives and on a tape over a tape; the first ones are in
+//! Edge cases of semirings in second derivatives and on nested tapes; first derivatives are tested in
 //! `face/ext/tests/edges.rs`.
 
 use burn_autodiff::Autodiff;
@@ -17,11 +17,11 @@ use crate::cases::{Vector, close, f64s, numbers};
 
 const LOW: f64 = f64::NEG_INFINITY;
 
-/// Labels of a sequence, and their scores: of neighbours, and of single places.
+/// Number of labels. Scores are given for neighbouring labels and for single positions.
 const LABELS: usize = 3;
 const LENGTH: usize = 5;
 
-/// A conditional random field: `a,ab,b,bc,c…->` of scores, some transitions forbidden.
+/// A conditional random field: `a,ab,b,bc,c…->` over scores, with some transitions forbidden.
 struct Field {
     moves: Vec<f64>,
     places: Vec<f64>,
@@ -30,16 +30,16 @@ struct Field {
 impl Field {
     fn new() -> Self {
         let mut moves = numbers((LENGTH - 1) * LABELS * LABELS, 4);
-        // From 0 to 2 never, and from 1 to 0 not at first.
+        // The transition from 0 to 2 is always forbidden, that from 1 to 0 in the first step only.
         (0..LENGTH - 1).for_each(|t| moves[t * 9 + 2] = LOW);
         moves[3] = LOW;
         let mut places = numbers(LENGTH * LABELS, 5);
-        // Label 1 is impossible at place 2, which leaves rows without a candidate.
+        // Label 1 is impossible at position 2, so some rows have only terms of −∞.
         places[2 * LABELS + 1] = LOW;
         Self { moves, places }
     }
 
-    /// Which scores a sequence has, moves first.
+    /// Indices of the scores of a sequence, transitions first.
     fn features(sequence: &[usize]) -> Vec<usize> {
         let moves =
             (1..LENGTH).map(|t| (t - 1) * LABELS * LABELS + sequence[t - 1] * LABELS + sequence[t]);
@@ -47,7 +47,7 @@ impl Field {
         moves.chain((0..LENGTH).map(|t| offset + t * LABELS + sequence[t])).collect()
     }
 
-    /// All sequences with their probability.
+    /// All sequences with their probabilities.
     fn sequences(&self) -> Vec<(Vec<usize>, f64)> {
         let scores = [&self.moves[..], &self.places].concat();
         let sequence = |n: usize| -> Vec<usize> {
@@ -97,7 +97,7 @@ fn numbers_of<B: burn_backend::Backend, const D: usize>(x: Tensor<B, D>) -> Vec<
     x.into_data().iter().collect()
 }
 
-/// Marginals on one tape and covariances on a tape over a tape, against enumeration.
+/// Marginals on one tape and covariances on nested tapes, against enumeration.
 fn random_field<B: Operations>()
 where
     Autodiff<B>: Operations + AutodiffBackend<InnerBackend = B>,
@@ -110,7 +110,7 @@ where
         || f64s::<Autodiff<B>, 3>(&field.moves, [LENGTH - 1, LABELS, LABELS]).require_grad();
     let places = || f64s::<Autodiff<B>, 2>(&field.places, [LENGTH, LABELS]).require_grad();
     let mut directions = vec![numbers(m + field.places.len(), 7)];
-    // One score at a time: allowed, forbidden, impossible.
+    // One score of each kind: allowed, forbidden, impossible.
     for feature in [0, 2, 3, 12, m + 1, m + 2 * LABELS + 1] {
         directions.push((0..m + field.places.len()).map(|f| f64::from(f == feature)).collect());
     }
@@ -142,7 +142,7 @@ fn covariances_of_a_field_with_forbidden_transitions() {
     random_field::<Flex>();
 }
 
-/// Differences of the engine's gradients along allowed scores, forbidden ones staying so.
+/// Finite differences of the engine's gradients along allowed scores, with forbidden scores unchanged.
 #[test]
 fn covariances_from_gradients_of_the_engine() {
     type AD = Autodiff<BurnT4a>;
@@ -161,7 +161,7 @@ fn covariances_from_gradients_of_the_engine() {
     close(&slope.collect::<Vec<_>>(), &field.moments(&direction).1, 1e-9, "covariances");
 }
 
-/// The Hessian of a sum over `"i,i->"` along a direction, by a tape over a tape.
+/// Hessian of a sum over `"i,i->"` along a direction, by nested tapes.
 fn hessian<S: ArraySemiring, B: Operations>(x: [&[f64]; 2], v: [&[f64]; 2]) -> Vec<f64>
 where
     Autodiff<B>: Operations + AutodiffBackend<InnerBackend = B>,
@@ -177,7 +177,7 @@ where
     let grads = y.backward();
     let along = |i: usize| outer[i].grad(&grads).unwrap() * f64s::<Autodiff<B>, 1>(v[i], [n]);
     let grads = (along(0) + along(1)).sum().backward();
-    // The argmax does not move: then nothing depends on the operand any more.
+    // A constant argmax: the gradient does not depend on the operand.
     let second = |x: &Tensor<Autodiff<B>, 1>| x.grad(&grads).map_or(vec![0.0; n], numbers_of);
     inner.iter().flat_map(second).collect()
 }
@@ -193,12 +193,12 @@ fn everywhere<S: ArraySemiring>(x: [&[f64]; 2], v: [&[f64]; 2], want: &[f64]) {
 #[test]
 fn second_order_at_infinities_is_finite() {
     let ones: [&[f64]; 2] = [&[1.0, -1.0], &[0.5, 2.0]];
-    // One candidate has probability 1, and no variance.
+    // A single finite term has probability 1 and variance 0.
     everywhere::<LogSumExp>([&[0.0, LOW], &[1.0, 2.0]], ones, &[0.0; 4]);
     everywhere::<LogSumExp>([&[0.0, LOW], &[0.0, LOW]], ones, &[0.0; 4]);
-    // No candidate.
+    // No finite term.
     everywhere::<LogSumExp>([&[LOW, LOW], &[1.0, LOW]], ones, &[0.0; 4]);
-    // Terms of +∞ share equally, which does not depend on the others.
+    // Terms of +∞ have equal weights, independent of the others.
     everywhere::<LogSumExp>([&[0.0, f64::INFINITY], &[1.0, 2.0]], ones, &[0.0; 4]);
     everywhere::<LogSumExp>([&[f64::INFINITY, 1.0], &[LOW, 2.0]], ones, &[0.0; 4]);
     // p (1 − p) times the difference of the directions, as without a third term.
@@ -209,7 +209,7 @@ fn second_order_at_infinities_is_finite() {
         [&[1.0, -1.0, 4.0], &[0.5, 2.0, 5.0]],
         &[slope, -slope, 0.0, slope, -slope, 0.0],
     );
-    // x y of the argmax has the Hessian [[0, 1], [1, 0]] there; 0 · ∞ beside it makes no NaN.
+    // x y of the argmax has the Hessian [[0, 1], [1, 0]] there; 0 · ∞ beside it produces no NaN.
     everywhere::<MaxMul>(
         [&[2.0, 0.0], &[3.0, f64::INFINITY]],
         [&[1.0, 7.0], &[4.0, 7.0]],
@@ -219,8 +219,8 @@ fn second_order_at_infinities_is_finite() {
     everywhere::<MaxMin>([&[2.0, LOW], &[3.0, f64::INFINITY]], ones, &[0.0; 4]);
 }
 
-/// Whatever runs step by step refuses a plan that keeps its budget by slices only, with any number of
-/// operands: on other backends, on a tape over a tape, of complex numbers.
+/// Evaluation step by step rejects a plan that meets its memory limit only by slices, for any number of operands:
+/// on other backends, on nested tapes, for complex numbers.
 #[test]
 fn budgets_bind_everywhere() {
     fn refused<B: Operations, const D: usize>(tight: &Einsum, x: &[&Tensor<B, 2>]) {

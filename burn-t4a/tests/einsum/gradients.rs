@@ -1,4 +1,4 @@
-//! Gradients of every semiring, first and second, against differences and between backends.
+//! First and second gradients over every semiring, against finite differences and between backends.
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::BalancedCheckpointing;
@@ -30,7 +30,7 @@ fn check<S: ArraySemiring>() {
         let u = numbers(expected.len(), 99);
         let loss = |data: &[Vec<f64>]| -> f64 {
             let terms = naive::<S>(case, data).0.into_iter().zip(&u);
-            // Off a diagonal that is written stands 0 of the semiring, a constant.
+            // Elements off an output diagonal are the zero of the semiring, a constant.
             terms.filter(|(x, _)| x.is_finite()).map(|(x, u)| x * u).sum()
         };
         let ours = gradients::<S, Autodiff<BurnT4a>>(case, &data, &u);
@@ -71,8 +71,8 @@ fn marginals() {
     check::<LogSumExp>();
 }
 
-/// The Hessian of the loss applied to a direction, by differentiating the gradient, against
-/// central differences of the gradient.
+/// Hessian of the loss times a direction, by differentiating the gradient, against central differences of the
+/// gradient.
 fn second_order<S: ArraySemiring, B: Operations>(case: &Case)
 where
     Autodiff<B>: Operations + AutodiffBackend<InnerBackend = B>,
@@ -141,8 +141,8 @@ fn second_derivatives() {
     second_order::<Standard, Flex>(&CASES[5]);
 }
 
-/// The rules of the engine and those in the operations of any backend, where it is delicate: ties,
-/// zeros of the semiring, infinities, in every float dtype.
+/// Rules of the engine against rules in operations of any backend for ties, zeros of the semiring and infinities,
+/// in every float dtype.
 #[test]
 fn engine_and_portable_gradients_agree_at_ties_and_infinities() {
     fn run<S: ArraySemiring, B: AutodiffBackend + Operations>(
@@ -190,7 +190,7 @@ fn engine_and_portable_gradients_agree_at_ties_and_infinities() {
     check::<LogSumExp>(&[0.0, 1.0, low, high]);
 }
 
-/// Three gigabytes of terms if they were laid out.
+/// The terms would take three gigabytes if they were stored.
 #[test]
 fn large_products_have_gradients_on_the_engine() {
     type AD = Autodiff<BurnT4a>;

@@ -1,7 +1,7 @@
-//! Einsum on Burn: every semiring on the engine, on the portable path and on the tape.
+//! Einsum on Burn over every semiring, on the engine, by the portable definition and on the tape.
 //!
-//! The oracle for values is a loop over all labels, for gradients central differences of it in
-//! `f64`, and the portable path on Flex.
+//! Oracles: for values a loop over all labels; for gradients central differences of it in `f64`, and the portable
+//! definition on Flex.
 
 mod calls;
 mod cases;

@@ -1,5 +1,5 @@
-//! Random whole einsums on every backend: values of the definition, gradients of the engine, second
-//! derivatives without NaN.
+//! Random einsums on every backend: values against the definition, gradients against the engine, second derivatives
+//! without NaN.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn leaf<B: Backend>(x: &[f64], of: &[usize]) -> B::FloatTensorPrimitive {
 }
 
 fn weighted<B: Operations>(y: B::FloatTensorPrimitive, g: &[f64]) -> B::FloatTensorPrimitive {
-    // Dead and infinite elements have no place in a sum that is differentiated again.
+    // Zero and infinite elements are excluded from a sum that is differentiated again.
     let y = B::float_reshape(y, [g.len()].into());
     B::float_sum(B::float_mul(y, tensor::<B>(g, &[g.len()])))
 }
@@ -77,7 +77,7 @@ where
     let first = firsts.iter().map(|x| values::<B>(Autodiff::<B>::inner(x.clone())));
     let second = inner.iter().zip(data).map(|(x, data)| match Autodiff::<B>::grad(x, &grads) {
         Some(second) => values::<B>(second),
-        // Nothing depends on the operand any more.
+        // The gradient does not depend on the operand.
         None => vec![0.0; data.len()],
     });
     [first.collect(), second.collect()]
@@ -117,7 +117,7 @@ fn check<S: ArraySemiring>(case: &Case, pick: &[f64]) {
     if want.is_empty() {
         return;
     }
-    // Cotangents of the engine, which are checked against conservation and step by step elsewhere.
+    // Cotangents of the engine, which other tests check for conservation and step by step.
     let g: Vec<f64> = want.iter().map(|_| random.pick(&[1.0, 2.0, 0.5])).collect();
     let tensors = data.iter().zip(&case.shapes);
     let tensors = tensors.map(|(x, of)| EngineTensor::from_vec(x.clone(), of).unwrap());
@@ -152,7 +152,7 @@ fn every_backend_computes_the_same() {
         let mut case = Case::read(&mut Input::new(&Random::new(seed).bytes(160)));
         case.memory = None;
         let rank = case.shapes.iter().map(Vec::len).max().unwrap_or(0);
-        // What Burn can hold, and a result that it can.
+        // Cases whose operands and result have a rank that Burn supports.
         if case.absurd || rank > 6 || case.meaning().is_none_or(|m| m.output.len() > 6) {
             continue;
         }

@@ -16,14 +16,14 @@ pub(crate) struct Case<B: Operations> {
     pub(crate) loss: fn(Inputs<B>) -> Tensor<B, 1>,
 }
 
-/// What the first input is like.
+/// Kind of matrix of the first input.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// Random.
     General,
-    /// Symmetric positive definite plus something antisymmetric that the operation ignores.
+    /// Symmetric positive definite, plus an antisymmetric part that the operation ignores.
     Positive,
-    /// Well away from singular, eigenvalues in the right half plane.
+    /// Well conditioned, eigenvalues in the right half plane.
     Regular,
 }
 
@@ -114,7 +114,7 @@ fn svd_loss<B: Operations>(a: Tensor<B, 3>) -> Tensor<B, 1> {
     let Svd { u, s, vh } = svd(a).unwrap();
     let k = s.dims()[1];
     let both = weigh(scaled(u.clone(), s.clone() * s.clone()).matmul(vh.clone()), 1);
-    // Two of the vectors: their complement matters.
+    // Only two of the vectors, so that their complement contributes.
     let p = k - 1;
     let part = u.narrow(2, 0, p).matmul(vh.narrow(1, 0, p));
     both + weigh(part, 2) + weigh(s.clone() * s, 3)
@@ -143,7 +143,7 @@ fn eigh_loss<B: Operations>(a: Tensor<B, 3>) -> Tensor<B, 1> {
 }
 
 fn eig_loss<B: Operations>(values: Complex<B, 2>, vectors: Complex<B, 3>) -> Tensor<B, 1> {
-    // The order and the phases do not matter.
+    // Invariant under order and phases.
     let sizes = values.abs_squared();
     let columns = vectors.abs_squared();
     let n = sizes.dims()[1];
@@ -164,7 +164,7 @@ fn polar_loss<B: Operations>(a: Tensor<B, 3>, side: Side) -> Tensor<B, 1> {
 
 const B2: usize = 2;
 
-/// Every function.
+/// Table of all functions.
 #[rustfmt::skip]
 pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     use Kind::{General, Positive, Regular};
@@ -317,7 +317,7 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     });
     add("complex cholesky", &[square, square], Positive, |x| {
         let (a, b) = two(x);
-        // A small imaginary part keeps the matrix positive.
+        // A small imaginary part keeps the matrix positive definite.
         let l = cholesky(Complex::new(a, b * 0.1).unwrap()).unwrap();
         weigh_pair(l, 1)
     });

@@ -1,5 +1,5 @@
-//! Functions composed of others: losses for the derivative tests, and what is theirs alone: vectors,
-//! batches that broadcast, tensors, factors from elsewhere.
+//! Functions composed of others: losses for the derivative tests, and properties of their own: vectors, batches
+//! that broadcast, tensors, factors from LAPACK.
 
 use burn_autodiff::Autodiff;
 use burn_flex::Flex;
@@ -168,7 +168,7 @@ fn shapes_of_systems<B: Operations>() {
     close(&values(value), &values(x.clone()));
     close(&values(moved), &values(x * 2.0));
 
-    // A vector for each matrix, real and complex.
+    // One vector per matrix, real and complex.
     let a = matrices::<B, 3>([2, 4, 4]);
     let v = tensor::<B, 2>(numbers(6, 8), [2, 4]);
     let x: Tensor<B, 2> = solve(a.clone(), v.clone()).unwrap();
@@ -223,7 +223,7 @@ fn diagonals_and_norms() {
     let [single] = [embedded.narrow(0, 1, 1).squeeze_dim::<2>(0)];
     assert_eq!(values(trace(single.clone()).unwrap()), [18.0]);
     assert!(matches!(trace(a.clone()), Err(LinalgError::NotSquare { op: "trace", .. })));
-    // Not even infinity and NaN beside a diagonal reach it.
+    // Infinity and NaN next to the diagonal do not affect it.
     let odd = tensor::<B, 2>(vec![1.0, f64::NAN, f64::INFINITY, 2.0], [2, 2]);
     assert_eq!(values(diag(odd).unwrap()), [1.0, 2.0]);
 
@@ -241,7 +241,7 @@ fn diagonals_and_norms() {
     assert_eq!(values(x.grad(&zero.backward()).unwrap()), [0.0; 3]);
 }
 
-/// A singular matrix in the batch of a condition number does not disturb the others.
+/// A singular matrix in the batch of a condition number does not affect the others.
 #[test]
 fn conditions_of_singular_matrices() {
     let a = [vec![2.0, 0.0, 0.0, 1.0], vec![1.0, 2.0, 2.0, 4.0]].concat();
@@ -256,7 +256,7 @@ fn conditions_of_singular_matrices() {
     }
 }
 
-/// Of matrices that are regular, singular to rounding, singular, not finite.
+/// Condition numbers of matrices that are regular, singular to rounding, exactly singular, not finite.
 #[test]
 fn reciprocal_condition_numbers() {
     let a = [
@@ -294,7 +294,7 @@ fn gradients_of_conditions_far_from_one() {
     }
 }
 
-/// Packed factors and pivots as LAPACK's `dgetrf` returns them.
+/// Packed factors and pivots as returned by LAPACK's `dgetrf`.
 #[test]
 fn factors_from_elsewhere() {
     type B = BurnT4a;

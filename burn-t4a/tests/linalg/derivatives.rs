@@ -1,4 +1,4 @@
-//! Gradients of every function: against differences, on two backends, and differentiated again.
+//! Gradients of every function: against finite differences, on two backends, and second derivatives.
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::BalancedCheckpointing;
@@ -29,7 +29,7 @@ fn inputs<B: Operations>(data: &[Vec<f64>], shapes: &[[usize; 3]]) -> Inputs<B> 
     data.iter().zip(shapes).map(|(x, &shape)| tensor(x.clone(), shape)).collect()
 }
 
-/// The gradient on `B`, one vector per input.
+/// Gradient on `B`, one vector per input.
 fn gradient<B: AutodiffBackend + Operations>(case: &Case<B>, data: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let x: Inputs<B> = inputs(data, &case.shapes);
     let x: Inputs<B> = x.into_iter().map(|x| x.require_grad()).collect();

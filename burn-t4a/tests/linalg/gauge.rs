@@ -1,4 +1,4 @@
-//! Ties, gauges, truncation: where derivatives of factorisations go wrong elsewhere.
+//! Ties, gauges, truncation: cases in which derivatives of factorisations are delicate.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,7 +30,7 @@ fn message(result: std::thread::Result<impl Sized>) -> String {
 
 #[test]
 fn ties_are_harmless_for_losses_without_gauge() {
-    // The polar factor U Vᵀ through the decomposition, at a triple singular value.
+    // The polar factor U Vᵀ by the decomposition, at a triple singular value.
     let a = with_singular_values(&[3.0, 2.0, 2.0, 2.0, 0.5], 6, 5);
     let w = tensor::<AD, 2>(numbers(3, 30), [6, 5]);
     let gradient = |f: fn(Tensor<AD, 2>) -> Tensor<AD, 2>| {
@@ -47,7 +47,7 @@ fn ties_are_harmless_for_losses_without_gauge() {
     assert!(off < 1e-13, "{off:e}");
 }
 
-/// `2 P Qᴴ`: the singular values are apart by rounding only, and the loss `Re⟨C, U Vᴴ⟩` is smooth.
+/// `2 P Qᴴ`: the singular values differ by rounding only, and the loss `Re⟨C, U Vᴴ⟩` is smooth.
 #[test]
 fn ties_split_by_rounding_are_ties() {
     fn gradients<M>(a: M, loss: impl Fn(Svd<M>) -> Tensor<AD, 1>, leaf: &Tensor<AD, 3>) -> Vec<f64>
@@ -86,8 +86,8 @@ fn ties_split_by_rounding_are_ties() {
     }
 }
 
-/// A loss of vectors and values of tied triplets is a function of the matrix through `svd_function`
-/// only; the message says so.
+/// A loss of vectors and values of tied triplets is a function of the matrix only through `svd_function`; the
+/// message recommends it.
 #[test]
 fn functions_of_singular_values_are_smooth_at_ties() {
     let x = tensor::<AD, 2>(vec![2.0, 0.0, 0.0, 2.0], [2, 2]).require_grad();
@@ -108,7 +108,7 @@ fn functions_of_singular_values_are_smooth_at_ties() {
     }
 }
 
-/// `⟨C, A⟩`, `⟨C, eᴬ⟩` at the unit matrix, through factors: cotangents arrive packed, some of them zeros.
+/// `⟨C, A⟩`, `⟨C, eᴬ⟩` at the identity, computed from factors: cotangents are packed, some of them zeros.
 #[test]
 fn functions_of_the_matrix_through_tied_factors_are_refused() {
     type Loss = fn(Tensor<AD, 2>) -> Tensor<AD, 2>;
@@ -136,7 +136,7 @@ fn functions_of_the_matrix_through_tied_factors_are_refused() {
         let text = message(catch_unwind(AssertUnwindSafe(|| loss.backward())));
         assert!(text.contains(op) && text.contains("are tied"), "{text}");
     }
-    // The sum of all entries of diag(2, 2, 1) cut to two values.
+    // The sum of all entries of diag(2, 2, 1) truncated to two values.
     let entries = vec![2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0];
     let x = tensor::<AD, 2>(entries, [3, 3]).require_grad();
     let gradients = low_rank(x.clone(), 2).unwrap().sum().backward();
@@ -154,7 +154,7 @@ fn a_loss_of_arbitrary_phases_is_reported() {
     };
     let text = message(catch_unwind(AssertUnwindSafe(|| loss(|out| out.u.re().sum()).backward())));
     assert!(text.contains("arbitrary basis"), "{text}");
-    // Neither U nor V is free of phases here, but the loss is.
+    // U and V have arbitrary phases, but the loss does not depend on them.
     loss(|out| out.u.matmul(out.vh).re().sum()).backward();
 }
 
@@ -167,7 +167,7 @@ fn a_loss_that_splits_a_tie_is_reported() {
     let loss = u.matmul(vh).sum();
     let text = message(catch_unwind(AssertUnwindSafe(|| loss.backward())));
     assert!(text.contains("arbitrary basis"), "{text}");
-    // On request the undefined part is dropped.
+    // With `check_gauge: false` the undefined part is dropped.
     let quiet = Degeneracy { check_gauge: false, ..Degeneracy::default() };
     let Svd { u, .. } = svd_with(x.clone(), quiet).unwrap();
     let gradients = u.sum().backward();
@@ -199,7 +199,7 @@ fn determinants_of_singular_matrices_have_a_gradient() {
     }
 }
 
-/// The gradient of a determinant is linear in 2×2 matrices: its derivative is known at rank 1 and 0.
+/// The gradient of a determinant is linear for 2×2 matrices: its derivative is known at rank 1 and 0.
 #[test]
 fn determinants_of_singular_matrices_have_a_second_derivative() {
     fn check<B: burn_backend::AutodiffBackend + Operations>() {
@@ -236,7 +236,7 @@ fn factors_asked_for_in_another_rank_are_errors() {
 #[test]
 fn strided_and_expanded_inputs_and_cotangents() {
     let a = tensor::<AD, 3>(numbers(5, 24), [4, 2, 3]).require_grad();
-    // Axes in another order, every other row, and a cotangent that is an expanded number.
+    // Permuted axes, every other row, and an expanded scalar as the cotangent.
     let view = a.clone().permute([1, 0, 2]).slice([0..2, 1..4, 0..3]);
     let (s, again) = (svdvals(view.clone()).unwrap(), svdvals(view.clone() * 1.0).unwrap());
     assert_eq!(values(s.clone()), values(again));

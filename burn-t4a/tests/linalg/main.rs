@@ -1,5 +1,5 @@
-//! Linear algebra on Burn tensors: derivatives of every function against differences, against the
-//! portable default and in second order; tangents; ties and gauges; errors and status.
+//! Linear algebra on Burn tensors: derivatives of every function against finite differences, against the portable
+//! definition and in second order; tangents; ties and gauges; errors and status.
 
 mod cases;
 mod compositions;

@@ -1,5 +1,5 @@
-//! Second derivatives of functions of singular values and eigenvalues where they coincide, through
-//! two tapes in each order.
+//! Second derivatives of functions of singular values and eigenvalues at coinciding values, by two nested tapes in
+//! each order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -62,7 +62,7 @@ fn at_ties<B: AutodiffBackend + Operations>() {
     close(&reverse::<B>(&UNIT, &SWAP, shape, squares), &[0.0, 2.0, 2.0, 0.0]);
     close(&reverse::<B>(&UNIT, &SWAP, shape, log_det), &[0.0, -1.0, -1.0, 0.0]);
 
-    // One matrix without ties, one with, and one at zero.
+    // One matrix without ties, one with ties, and one at zero.
     let regular = numbers(3, 6);
     let tied = [0.6, 0.8, -0.8, 0.6, 0.0, 0.0];
     let a = [regular, tied.to_vec(), vec![0.0; 6]].concat();
@@ -87,7 +87,7 @@ fn also_on_another_backend() {
     at_ties::<Autodiff<Flex>>();
 }
 
-/// The tangent of a loss, differentiated: reverse over forward.
+/// Reverse over forward: the gradient of the tangent of a loss.
 #[test]
 fn tangents_have_derivatives_at_ties() {
     type AD = Autodiff<BurnT4a>;
@@ -112,7 +112,7 @@ fn tangents_have_derivatives_at_ties() {
 fn complex_values_have_second_derivatives_at_ties() {
     type B = Autodiff<BurnT4a>;
     type AD = Autodiff<B>;
-    // A multiple of a unitary matrix; the imaginary part is what moves.
+    // A multiple of a unitary matrix; the imaginary part is varied.
     let run = |f: fn(Complex<AD, 2>) -> Tensor<AD, 1>| {
         let x = tensor::<B, 2>(vec![0.0, 0.6, -0.6, 0.0], [2, 2]).require_grad();
         let im = Tensor::<AD, 2>::from_inner(x.clone()).require_grad();
@@ -147,7 +147,7 @@ fn values_have_third_derivatives() {
     close(&third(quartics), &third(quartics_by_products));
 }
 
-/// Entries of `f(A)` at ties and near them, where derivatives through eigenvectors have lost their digits.
+/// Entries of `f(A)` at and near ties, where derivatives by eigenvectors lose their digits.
 #[test]
 fn functions_of_matrices_have_second_derivatives_at_ties() {
     fn symmetric<B: Operations>(x: Tensor<B, 3>) -> Tensor<B, 3> {
@@ -202,8 +202,8 @@ fn losses_without_a_second_derivative_at_ties_are_reported() {
     assert!(largest.contains("svdvals") && largest.contains("tied values"), "{largest}");
     let nuclear = text(|| reverse::<B>(&[0.0; 4], &SWAP, shape, |x| svdvals(x).unwrap().sum()));
     assert!(nuclear.contains("svdvals") && nuclear.contains("tied values"), "{nuclear}");
-    // Through all factors nobody knows that the loss is symmetric: the loss is not to blame, also
-    // where its gradient is zero.
+    // The symmetry of the loss is not visible through the factors, so no error reports it as gauge dependent, not
+    // even where its gradient is zero.
     let losses: [Loss<Autodiff<B>>; 4] = [
         |x| eigh(x).unwrap().values.powi_scalar(2).sum(),
         |x| (eigh(x).unwrap().values - 1.0).powi_scalar(2).sum(),
@@ -216,7 +216,7 @@ fn losses_without_a_second_derivative_at_ties_are_reported() {
         assert!(through.contains("tied values"), "{through}");
         assert!(!through.contains("the loss depends"), "{through}");
     }
-    // Directions that keep the tie.
+    // Directions that preserve the tie.
     let got = reverse::<B>(&UNIT, &UNIT, shape, losses[0]);
     close(&got, &[2.0, 0.0, 0.0, 2.0]);
     let both = [[2.0, 0.0, 0.0, 1.0], UNIT].concat();

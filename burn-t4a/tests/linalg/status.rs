@@ -1,4 +1,4 @@
-//! Errors with their place in the batch, and the status tensors that keep them there.
+//! Errors with their position in the batch, and the status tensors that report it.
 
 #![allow(clippy::single_range_in_vec_init, clippy::type_complexity)]
 
@@ -129,7 +129,7 @@ fn shapes_and_dtypes_are_checked() {
 
 type Function<B> = fn(Tensor<B, 3>) -> (Tensor<B, 3>, Tensor<B, 1, burn_tensor::Int>);
 
-/// A function with a status: its name, a matrix that it cannot serve, and the code of that.
+/// A function with a status: its name, a matrix on which it fails, and the status code.
 pub(crate) struct Row<B: Operations> {
     pub(crate) name: &'static str,
     bad: [f64; 4],
@@ -141,8 +141,8 @@ fn row<B: Operations>(name: &'static str, bad: [f64; 4], code: i64, f: Function<
     Row { name, bad, code, f }
 }
 
-/// Values and gradients of the two good matrices are what they are alone, and the gradient of the
-/// bad one, which the loss does not read, is zero.
+/// Values and gradients of the two good matrices are the same as alone; the gradient of the bad matrix, which the
+/// loss does not use, is zero.
 fn isolated<B>(name: &str, bad: [f64; 4], f: Function<B>) -> (Vec<f64>, Vec<i64>)
 where
     B: burn_backend::AutodiffBackend + Operations,
@@ -150,7 +150,7 @@ where
     let x = batch::<B>(bad).require_grad();
     let (y, info) = f(x.clone());
     let codes: Vec<i64> = info.into_data().iter::<i64>().collect();
-    // Sliced first: the square of a result that is infinite has a cotangent of NaN.
+    // Sliced first: the square of an infinite result has a cotangent of NaN.
     let [one, other] = [0..1, 2..3].map(|range| y.clone().slice([range]).powi_scalar(2).sum());
     let run = std::panic::AssertUnwindSafe(|| (one + other).backward());
     let gradients = std::panic::catch_unwind(run);
@@ -172,7 +172,7 @@ where
     (y, codes)
 }
 
-/// Every function with a status.
+/// Table of all functions with a status.
 pub(crate) fn all<B: Operations>() -> Vec<Row<B>> {
     fn numbers<B: Operations>(x: Tensor<B, 1>) -> Tensor<B, 3> {
         x.reshape([-1, 1, 1]).expand([-1, 2, 2])
@@ -295,7 +295,7 @@ pub(crate) fn all<B: Operations>() -> Vec<Row<B>> {
     ]
 }
 
-/// The functions of one tensor: the results of a bad one are NaN, its gradient is zero.
+/// Functions of one tensor: results of a bad matrix are NaN, its gradient is zero.
 pub(crate) fn left_dims<B: burn_backend::AutodiffBackend + Operations>() -> Vec<&'static str> {
     type Of<B> = fn(Tensor<B, 3>) -> (Tensor<B, 1>, Tensor<B, 1, burn_tensor::Int>);
     let rows: [(&'static str, Of<B>); 4] = [
@@ -362,8 +362,8 @@ fn nor_on_another_backend() {
     one_bad_matrix::<Autodiff<Flex>>();
 }
 
-/// A singular matrix is a fine input of most functions, and most have no derivative there: that is
-/// no concern of a loss that does not read it.
+/// Most functions accept a singular matrix but have no derivative there, which does not affect a loss that does not
+/// use it.
 fn unread<B: burn_backend::AutodiffBackend + Operations>() {
     const DEFECTIVE: [f64; 4] = [1.0, 1.0, 0.0, 1.0];
     for bad in [SINGULAR, [0.0; 4], [1.0, 0.0, 0.0, 0.0], DEFECTIVE] {
@@ -399,7 +399,7 @@ fn roots_of_singular_matrices_have_no_gradient() {
     assert!(matches!(error, Err(LinalgError::OutsideDomain { batch: 1, .. })), "{error:?}");
 }
 
-/// A polar factor of a singular matrix: the text names the operation.
+/// Polar factor of a singular matrix: the text contains the operation.
 #[test]
 fn errors_of_derivatives_name_the_operation() {
     use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! The table in the documentation lists what the tests beside this one run.
+//! The table in the documentation lists exactly the functions that these tests run.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn the_table_in_the_documentation_is_true() {
         rows.iter().filter(|row| row[column] == "✓").map(|row| row[0]).collect()
     };
     let all: BTreeSet<&str> = rows.iter().map(|row| row[0]).collect();
-    // Gradients, first and second order. The name may say more: "qr wide", "complex qr".
+    // Gradients, first and second order. Names may have more words: "qr wide", "complex qr".
     let names = cases::<AD>();
     let differentiated: BTreeSet<&str> = names
         .iter()

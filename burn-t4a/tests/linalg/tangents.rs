@@ -11,7 +11,7 @@ type AD = Autodiff<BurnT4a>;
 type T2 = Tensor<AD, 2>;
 type T3 = Tensor<AD, 3>;
 
-/// Results as one vector.
+/// Concatenates results to one vector.
 fn flat<const D: usize>(x: Tensor<AD, D>) -> Tensor<AD, 1> {
     x.flatten(0, D - 1)
 }

@@ -1,9 +1,9 @@
-//! Burn 0.21 by the names of tests that both lines share.
+//! Names of Burn 0.21 for tests that several versions of Burn share.
 
 pub(crate) use burn_t4a::BurnT4a as Engine;
 pub(crate) use burn_t4a::ext;
 
-/// Calls a function for each backend and strategy of checkpointing.
+/// Calls a function for each backend and checkpointing strategy.
 macro_rules! on_backends {
     ($f:ident) => {
         $f::<Engine, NoCheckpointing>();

@@ -1,6 +1,6 @@
-//! Tests that both lines of Burn share, on Burn 0.21: their texts are in `face/ext/tests`.
+//! Tests that all versions of Burn share, on Burn 0.21; the sources are in `face/ext/tests`.
 
-// A text runs on several tapes and backends.
+// A source file is included for several tapes and backends.
 #![allow(clippy::duplicate_mod)]
 
 #[macro_use]

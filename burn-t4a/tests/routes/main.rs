@@ -1,7 +1,7 @@
-//! The kernels that compute results of operations beyond Burn's, and a strict policy where there is none. One
-//! test: the policy is that of the process.
+//! Routes of operations beyond Burn's, and the policy that rejects fallbacks. One test, because the policy is
+//! global to the process.
 
-// A text runs on several tapes and backends.
+// A source file is included for several tapes and backends.
 #![allow(clippy::duplicate_mod, dead_code)]
 
 use burn_t4a::route::{Policy, Reason, set_policy};
@@ -44,7 +44,7 @@ use plain::native as tape;
 #[test]
 fn routes_are_said_by_the_kernel_and_fallbacks_ask_the_policy() {
     engine::are_native(engine::routes(engine::matrix()));
-    // On a tape several results are one node, and keep the route of the operation.
+    // On a tape several results are one node and keep the route of the operation.
     tape::are_native(tape::routes(tape::matrix()));
     tape::are_native(tape::routes(tape::matrix().require_grad()));
     let elsewhere = eager_flex::native::routes(eager_flex::native::matrix());

@@ -1,4 +1,4 @@
-//! Scans of Burn 0.21 alone: tangents, second derivatives, passes in a body, trees of users.
+//! Scans, Burn 0.21 only: tangents, second derivatives, reverse passes in a body, user-defined trees.
 
 use burn_autodiff::Autodiff;
 use burn_backend::FloatDType;
@@ -69,7 +69,7 @@ fn sums<B: ScanBackend>(xs: Tensor<B, 2>, options: &Options) -> Sum<B> {
     scan(step, (), init, xs, options).unwrap()
 }
 
-/// `c ← tanh(W c + x)`, y = c x: every operand matters.
+/// `c ← tanh(W c + x)`, y = c x, which depends on every operand.
 type Rnn = (Tensor<AD, 2>, Tensor<AD, 2>, Tensor<AD, 3>);
 
 fn rnn(w: Tensor<AD, 2>, c: Tensor<AD, 2>, x: Tensor<AD, 2>) -> (Tensor<AD, 2>, Tensor<AD, 2>) {

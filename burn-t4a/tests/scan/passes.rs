@@ -1,4 +1,4 @@
-//! Bodies that run reverse passes of their own.
+//! Scan bodies that run reverse passes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::*;
 use burn_t4a::ext::scan::{Pushed, ScanBackend, scan_jvp};
 
-/// A hang is a failure.
+/// Fails if the test does not end in time.
 fn in_time(test: impl FnOnce() + Send + 'static) {
     let (sender, receiver) = channel();
     let run = thread::spawn(move || {
@@ -21,7 +21,7 @@ fn in_time(test: impl FnOnce() + Send + 'static) {
     run.join().unwrap();
 }
 
-/// The gradient of `f`, which may be differentiated again.
+/// Gradient of `f`, which may be differentiated again.
 fn slope<B: Backend>(
     f: impl Fn(Tensor<Autodiff<B>, 1>) -> Tensor<Autodiff<B>, 1>,
     x: Tensor<B, 1>,
@@ -136,7 +136,7 @@ fn several_rates_and_elements() {
     });
 }
 
-/// A pass on the tape of the scan gives constants: dw ← dw − 2 w.
+/// A reverse pass on the tape of the scan returns constants: dw ← dw − 2 w.
 #[test]
 fn gradient_without_second_order() {
     in_time(|| {
@@ -160,7 +160,7 @@ fn gradient_without_second_order() {
     });
 }
 
-/// Passes in the steps of a scan in the steps of a scan, and in some steps only.
+/// Reverse passes in nested scans, and in some steps only.
 #[test]
 fn passes_in_inner_scans_and_late_steps() {
     in_time(|| {
@@ -195,7 +195,7 @@ fn passes_in_inner_scans_and_late_steps() {
     });
 }
 
-/// A gradient of a scan in the steps of a scan: c ← c − η d(cᵏ)/dc, with the power as an inner scan.
+/// The gradient of an inner scan in each step: c ← c − η d(cᵏ)/dc, with the power as the inner scan.
 #[test]
 fn gradients_of_scans_in_scans() {
     in_time(|| {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn second_order() {
     type A2 = Autodiff<AD>;
-    // y = Σ c_t² with c ← sin(a c + x): the gradient by a, and its derivative by a.
+    // y = Σ c_t² with c ← sin(a c + x): the gradient with respect to a, and its derivative with respect to a.
     let first_and_second = |memory: Memory| {
         let a: Tensor<AD, 1> = floats::<AD>(&[0.7]).require_grad();
         let top: Tensor<A2, 1> = Tensor::from_inner(a.clone()).require_grad();

@@ -26,7 +26,7 @@ fn jvp_of_cumulative_sum_respects_tangents_and_order() {
     assert_eq!((last, ys), (vec![6.0], vec![1.0, 3.0, 6.0]));
     assert_eq!((of_last, of_ys), (vec![3.0], vec![1.0, 2.0, 3.0]));
     assert_eq!(cumulative_sum(&x, &[1.0, 0.0, 10.0], false)[3], [1.0, 1.0, 11.0]);
-    // A perturbation of the first element comes last in reverse.
+    // In a reversed scan the first element is part of the last sum only.
     assert_eq!(cumulative_sum(&x, &[1.0, 0.0, 0.0], true)[3], [1.0, 0.0, 0.0]);
     assert_eq!(cumulative_sum(&x, &[0.0, 0.0, 1.0], true)[3], [1.0, 1.0, 1.0]);
 }
@@ -41,7 +41,7 @@ fn jvp_of_cumulative_product() {
     assert_eq!((numbers(last), numbers(tangent)), (vec![24.0], vec![26.0]));
 }
 
-/// A body with matrices, a factorisation and everything active, or some of it.
+/// A body with matrices and a factorisation, with all or some operands active.
 fn body(
     w: Tensor<A2, 2>,
     (c, count): (Tensor<A2, 2>, Carry),
@@ -96,7 +96,7 @@ fn tangents_are_differences() {
             }
             let [value, values] = at(0.0);
             assert_eq!((numbers(last.0), numbers(ys.0)), (value, values));
-            // What nothing moves has tangent 0.
+            // Results that depend on no perturbed operand have tangent 0.
             assert_eq!((numbers(of_last.1), numbers(of_ys.1)), (vec![0.0], vec![0.0; n]));
         }
     }

@@ -1,4 +1,4 @@
-//! Trees and what may be passed through.
+//! Trees as consts, carries, xs and ys, and arguments returned unchanged.
 
 use super::*;
 use burn_t4a::ext::tree::Tree;
@@ -26,7 +26,7 @@ fn trees_of_all_kinds() {
     assert_eq!(numbers(last), numbers(ys.narrow(0, 4, 1)));
 }
 
-/// A state of one backend.
+/// A state that exists on one backend.
 #[derive(Tree)]
 #[tree(backend = AD)]
 struct State {

@@ -1,4 +1,4 @@
-//! The operations as one table over any arrays, and operands for them.
+//! Table of operations over any array type, and operands for them.
 
 use burn_backend::{Backend, DType};
 use burn_t4a::ext::operation::{Array, Operations};
@@ -9,7 +9,7 @@ use t4a_structured::GradedTensor;
 
 pub(crate) type S = FermionNumber;
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 pub(crate) struct Rng(u64);
 
 impl Rng {
@@ -29,7 +29,7 @@ impl Rng {
     pub(crate) fn numbers(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| self.number()).collect()
     }
-    /// Irregular sizes; sectors of which some meet no partner.
+    /// A leg with irregular sizes; some of its sectors match none of the partner.
     pub(crate) fn leg(&mut self) -> Leg<S> {
         let mut sectors = vec![(FermionNumber(0), 1 + self.next() as usize % 3)];
         for charge in [-1, 1, 2, 5] {
@@ -73,12 +73,12 @@ impl Operands {
         Self { specs, complex }
     }
 
-    /// How many elements all operands have.
+    /// Total number of elements of all operands.
     pub(crate) fn len(&self) -> usize {
         (1 + usize::from(self.complex)) * self.specs.iter().map(Spec::len).sum::<usize>()
     }
 
-    /// The operands of these flat arrays.
+    /// Operands with these flat arrays.
     pub(crate) fn tensors<A: Array>(
         &self,
         mut next: impl FnMut(usize) -> A,
@@ -92,7 +92,7 @@ impl Operands {
     }
 }
 
-/// Operations whose results are smooth and do not depend on a gauge.
+/// Operations whose results are smooth and independent of a gauge.
 pub(crate) const CASES: [&str; 21] = [
     "permute",
     "repartition",
@@ -117,7 +117,7 @@ pub(crate) const CASES: [&str; 21] = [
     "qr",
 ];
 
-/// The results of a case as flat arrays: the table.
+/// Results of a case as flat arrays.
 pub(crate) fn run<A: Array>(name: &str, x: &[GradedTensor<S, A>]) -> Result<Vec<A>> {
     let flat = |x: GradedTensor<S, A>| {
         let (_, re, im) = x.into_parts();
@@ -152,7 +152,7 @@ pub(crate) fn run<A: Array>(name: &str, x: &[GradedTensor<S, A>]) -> Result<Vec<
             let (re, im) = (re.shift(0.5), im.map(|im| im.shift(-0.5)));
             flat(GradedTensor::from_dense(x0.spec(), &re, im.as_ref(), Forbidden::Project)?)
         }
-        // Singular values, and U S Vᴴ, which has no gauge.
+        // Singular values, and U S Vᴴ, which is independent of the gauge.
         "svd" => {
             let svd = x0.svd(2, FluxOn::Left)?;
             let product = svd.u.scale_columns(&svd.s)?.contract(&svd.vh, &[2], &[0])?;
@@ -179,7 +179,7 @@ pub(crate) fn numbers<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f64> {
     x.into_data().iter::<f64>().collect()
 }
 
-/// Operands on a backend, one array behind the other in `x`.
+/// Operands on a backend, from the concatenated arrays `x`.
 pub(crate) fn on<B: Operations>(of: &Operands, x: &[f64]) -> Vec<GradedTensor<S, Floats<B>>> {
     let mut rest = x;
     of.tensors(|n| {
@@ -189,7 +189,7 @@ pub(crate) fn on<B: Operations>(of: &Operands, x: &[f64]) -> Vec<GradedTensor<S,
     })
 }
 
-/// The results of a case on a backend, one behind the other.
+/// Concatenated results of a case on a backend.
 pub(crate) fn values<B: Operations>(name: &str, of: &Operands, x: &[f64]) -> Vec<f64> {
     let all = run(name, &on::<B>(of, x)).unwrap_or_else(|error| panic!("{name}: {error}"));
     all.into_iter().flat_map(|y| numbers(y.tensor::<1>().unwrap())).collect()

@@ -16,7 +16,7 @@ type AD = Autodiff<BurnT4a>;
 type G<B> = GradedTensor<B, U1>;
 
 fn leg(rng: &mut Rng) -> Leg<U1> {
-    // The charges of fermions, which commute here.
+    // Charges of fermions, used here without their signs.
     let leg = rng.leg();
     let sectors = leg.sectors().iter().map(|&(FermionNumber(n), dim)| (U1(n), dim));
     Leg::new(sectors, leg.direction()).unwrap()
@@ -43,7 +43,7 @@ fn contractions_are_dense_einsums() {
         let network: G<B> = einsum("abc,cdb->da", &[&x, &y]).unwrap();
         let network = network.to_tensor::<2>().unwrap();
         close("einsum", &numbers(network), &numbers(want.transpose()), 1e-12);
-        // And back from the dense array, which has nothing that the symmetry forbids.
+        // Round trip through the dense array, which is zero outside of the allowed blocks.
         let dense: Floats<B> = dx.clone().into();
         let back = G::<B>::from_dense(x.spec(), &dense, None, Forbidden::Error(0.0)).unwrap();
         close("from_dense", &numbers(back.flat()), &numbers(x.flat()), 0.0);
@@ -74,7 +74,7 @@ fn gradients_are_those_of_the_dense_tensor() {
         let want = [dx.grad(&gradients), dy.grad(&gradients)];
         for (own, want) in own.into_iter().zip(want) {
             let (own, want) = (own.unwrap(), want.unwrap());
-            // On the support of the tensor; elsewhere the dense one vanishes by itself.
+            // On the support of the tensor; elsewhere the dense gradient is zero.
             close("gradient", &numbers(own.to_tensor::<2>().unwrap()), &numbers(want), 1e-12);
         }
     }

@@ -1,4 +1,4 @@
-//! Every operation of the table on every backend; gradients, tangents and second derivatives.
+//! Every operation of the table on every backend: gradients, tangents and second derivatives.
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::BalancedCheckpointing;
@@ -40,7 +40,7 @@ fn loss<B: Operations>(ys: &[Floats<B>]) -> Tensor<B, 1> {
     ys.iter().map(term).reduce(|a, b| a + b).unwrap()
 }
 
-/// The leaves of operands, in order.
+/// Leaves of the operands in order.
 fn leaves<B: Operations>(x: &[GradedTensor<B, S>]) -> Vec<Tensor<B, 1>> {
     let parts = x.iter().flat_map(|x| [Some(x.re()), x.im()]).flatten();
     parts.map(|x| x.tensor().unwrap()).collect()
@@ -143,7 +143,7 @@ fn tangents_are_differences() {
 fn second_derivatives_are_differences() {
     all(1, |name, of, x| {
         let t = Rng::new(3).numbers(x.len());
-        // The derivative along t of the gradient: a tape over a tape.
+        // Derivative along t of the gradient, by nested tapes.
         let mut rest = x;
         let below = of.tensors(|n| {
             let (own, others) = rest.split_at(n);

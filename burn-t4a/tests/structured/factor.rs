@@ -1,4 +1,4 @@
-//! Factorisations: spectra of the dense matrix, truncation, gradients that do not depend on a gauge.
+//! Factorisations: spectra of the dense matrix, truncation, gradients independent of the gauge.
 
 use burn_autodiff::Autodiff;
 use burn_backend::AutodiffBackend;
@@ -32,7 +32,7 @@ fn tensor<B: Operations>(spec: &Spec<U1>, x: &[f64]) -> G<B> {
     G::from_flat(spec, array::<B>(x)).unwrap()
 }
 
-/// The derivative of `f` along a direction by the tape, and by differences.
+/// Derivative of `f` along a direction by the tape, and by finite differences.
 fn slope<B: AutodiffBackend + Operations>(
     spec: &Spec<U1>,
     f: impl Fn(&G<B>) -> Tensor<B, 1>,
@@ -73,7 +73,7 @@ fn spectra_are_those_of_the_dense_matrix() {
             let dense = sorted(linalg::svdvals(matrix(&x)).unwrap());
             close("spectrum", &values, &dense[..values.len()], 1e-13);
             assert!(dense[values.len()..].iter().all(|s| s.abs() < 1e-13));
-            // U is an isometry, and so is Q.
+            // U and Q are isometries.
             for u in [&svd.u, &x.qr(2, on).unwrap().q] {
                 let square = u.dagger().unwrap().contract(u, &[2, 1], &[0, 1]).unwrap();
                 let n = square.spec().shape()[0];
@@ -102,7 +102,7 @@ fn truncation_is_the_best_of_the_dense_matrix() {
         let norm: Tensor<B, 1> = difference.norm().unwrap().tensor().unwrap();
         close("distance", &numbers(norm), &[rest], 1e-12);
     }
-    // Ties are cut at the number that is asked for.
+    // Ties are truncated at the requested number.
     let spin = Leg::new([(U1(0), 4), (U1(1), 4)], Direction::Out).unwrap();
     let spec = Spec::new(vec![spin.clone(), spin.dual()], U1(0), 1).unwrap();
     let eye: Vec<f64> = (0..32).map(|i| f64::from(i % 16 % 5 == 0)).collect();
@@ -114,7 +114,7 @@ fn truncation_is_the_best_of_the_dense_matrix() {
     assert!(matches!(x.svd_truncated(1, FluxOn::Right, wrong), Err(StructuredError::Linalg(_))));
 }
 
-/// A loss of `U S Vᴴ` of the leading triplets: it sees the coupling to those that were dropped.
+/// A loss of `U S Vᴴ` of the leading triplets, which depends on their coupling to the discarded ones.
 fn truncated<B: Operations>(x: &G<B>) -> Tensor<B, 1> {
     let kept = x.svd_truncated(2, FluxOn::Left, Truncation::new().max_dim(3)).unwrap().kept;
     let product = kept.u.scale_columns(&kept.s).unwrap().contract(&kept.vh, &[2], &[0]).unwrap();
@@ -172,7 +172,7 @@ fn maps_are_checked_before_any_work() {
     let charged = Spec::new(h.legs().to_vec(), U1(1), 1).unwrap();
     let x = tensor::<B>(&charged, &vec![0.0; charged.len()]);
     assert!(matches!(x.exp(), Err(StructuredError::Flux { .. })));
-    // NaN: the factorisation says so.
+    // NaN is an error of the factorisation.
     let x = tensor::<B>(&h, &vec![f64::NAN; h.len()]);
     assert!(matches!(x.svd(1, FluxOn::Left), Err(StructuredError::Linalg(_))));
 }

@@ -1,4 +1,4 @@
-//! What is rejected, with a typed error and before any work.
+//! Invalid arguments are rejected with a typed error before any work.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn zeros(legs: &[&Leg<U1>], dtype: DType) -> G {
     G::zeros(&Spec::new(legs, U1(0), 1).unwrap(), (&device, dtype)).unwrap()
 }
 
-/// The call is an error of this variant.
+/// Asserts that the call returns this variant of the error.
 macro_rules! rejects {
     ($variant:ident: $call:expr) => {
         match $call {
@@ -79,7 +79,7 @@ fn legs_and_axes() {
     rejects!(Rank: einsum("abc,bc->a", &[&x, &x]));
     rejects!(Invalid: einsum("ab,bc", &[&x, &x]));
     rejects!(Invalid: einsum("ab->c", &[&x]));
-    // Fused of other legs.
+    // The leg was fused from other legs.
     let fused =
         zeros(&[&a, &a.dual(), &a, &a.dual()], DType::F64).fuse(0..2, Direction::Out).unwrap();
     let plain = Leg::sorted(fused.spec().legs()[0].sectors().to_vec(), Direction::In).unwrap();
@@ -101,7 +101,7 @@ fn charges() {
     rejects!(Invalid: Pattern::new(vec![vec![1, 1]], vec![vec![2]]));
 }
 
-/// Tensors print as the engine says: what is no float is refused by name.
+/// Tensors print through the engine, which rejects dtypes that are not floats by name.
 #[test]
 fn half_precision_is_refused_or_right() {
     let a = leg(&[(0, 2), (1, 1)], Direction::Out);

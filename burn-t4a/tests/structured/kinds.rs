@@ -32,10 +32,10 @@ fn a_diagonal_is_a_union_of_labels() {
     assert_eq!(y.classes(), [0, 1]);
     let full: Tensor<B, 2> = diag.to_tensor().unwrap();
     close("diag · dense", &numbers(y.to_tensor::<2>().unwrap()), &numbers(full.matmul(x)), 1e-14);
-    // Without a common label it stays structured.
+    // Without a common label the result stays structured.
     let outer = diag_einsum(FloatSemiring::Standard, "ij,kl->ijkl", &[&diag, &diag]).unwrap();
     assert_eq!((outer.classes(), outer.flat().dims()), (&[0, 0, 1, 1][..], [16]));
-    // Off the diagonal is the zero of the semiring.
+    // Elements off the diagonal are the zero of the semiring.
     let tropical = diag.to_dense(FloatSemiring::MaxPlus).unwrap().tensor::<2>().unwrap();
     assert_eq!(numbers(tropical)[1], f64::NEG_INFINITY);
 }
@@ -60,7 +60,7 @@ fn the_gradient_of_a_payload_is_the_diagonal_of_the_dense_one() {
     close("payload", &numbers(own), &numbers(want), 1e-13);
 }
 
-/// Both axes of one class under one sum: each element counts once.
+/// Both axes of one class are summed together: each element counts once.
 #[test]
 fn a_payload_under_two_labels_counts_once() {
     let payload = array::<AD>(&[1.0, 2.0, 3.0]).require_grad();
@@ -73,8 +73,8 @@ fn a_payload_under_two_labels_counts_once() {
     assert_eq!(numbers(payload.grad(&sum.backward()).unwrap()), [2.0, 4.0, 6.0]);
 }
 
-/// A leaf of several classes of axes is found again, however it was made: its elements are stored as they were
-/// given, and a reshaped one is no leaf.
+/// A leaf with several classes of axes keeps its gradient, independent of its construction: its elements are stored
+/// as given, and a reshaped tensor is not a leaf.
 #[test]
 fn a_diagonal_of_several_classes_is_a_leaf() {
     let numbers_of = [1.0, -2.0, 3.0, 4.0, 0.5, -1.0];
@@ -153,7 +153,7 @@ fn block_products_have_gradients() {
     let own = x.grad(&(z.clone() * z).sum().backward()).unwrap();
     let (dense, y) = (x.valid().to_tensor::<2>().unwrap(), y.valid().to_tensor::<2>().unwrap());
     let want = (dense.matmul(y.clone()) * 2.0).matmul(y.transpose());
-    // On the blocks that there are.
+    // On the blocks that exist.
     let mask = own.map_flat(|x| x.ones_like()).to_tensor::<2>().unwrap();
     close("gradient", &numbers(own.to_tensor::<2>().unwrap()), &numbers(want * mask), 1e-13);
 }

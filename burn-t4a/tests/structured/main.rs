@@ -1,5 +1,5 @@
-//! Structured tensors on Burn: every operation on the engine, on BurnT4a, on other backends and on tapes,
-//! against each other, against dense arrays and against differences.
+//! Structured tensors on Burn: every operation on the engine, on BurnT4a, on other backends and on tapes, compared
+//! with each other, with dense arrays and with finite differences.
 
 mod cases;
 mod dense;

@@ -1,4 +1,4 @@
-//! Identities, isometries and charges on a backend; policies of truncation.
+//! Identities, isometries and charges on a backend; truncation policies.
 
 use burn_autodiff::Autodiff;
 use burn_backend::{DType, Distribution};
@@ -118,7 +118,7 @@ fn policies_see_sectors_and_ties() {
     assert_eq!(dims(most(2)), [2, 0]);
     assert_eq!(dims(most(3)), [2, 1]);
     assert_eq!(dims(most(2).min_per_sector(1)), [2, 1]);
-    // Both ones or none.
+    // Degenerate values are kept together or dropped together.
     assert_eq!(dims(most(2).degeneracy(1e-8)), [1, 0]);
     assert_eq!(dims(most(3).degeneracy(1e-8)), [2, 1]);
     let wrong = most(2).degeneracy(f64::NAN);

@@ -1,4 +1,4 @@
-//! What the tape sees: one node per operation, operands used twice, constants, empty tensors.
+//! Structure of the recorded tape: one node per operation, operands used twice, constants, empty tensors.
 
 use burn_autodiff::Autodiff;
 use burn_backend::{DType, Distribution};
@@ -12,7 +12,7 @@ use crate::cases::{Operands, Rng, close, numbers, on, run};
 type AD = Autodiff<BurnT4a>;
 type G = GradedTensor<AD, FermionNumber>;
 
-/// The longest way from a leaf: leaves are at 1.
+/// Depth of a node: the longest path from a leaf; leaves have depth 1.
 fn depth(x: &Floats<AD>) -> usize {
     x.0.node.order
 }
@@ -65,7 +65,7 @@ fn an_operand_used_twice_gets_both_cotangents() {
     let sum = numbers(left.flat() + right.flat());
     close("both sides", &numbers(both.flat()), &sum, 1e-13);
     assert!(constant.grad(&square(&x, &constant).backward()).is_none());
-    // A result consumed twice.
+    // A result used twice.
     let y = x.contract(&x, &[1], &[0]).unwrap().flat();
     let twice = x.grad(&(y.clone() + y).sum().backward()).unwrap();
     close("consumed twice", &numbers(twice.flat()), &numbers(both.flat() * 2.0), 1e-13);

@@ -1,9 +1,9 @@
-//! The backend on Burn 0.22 beside Burn's own Flex 0.22, and beside the same engine on Burn 0.21:
+//! The backend on Burn 0.22 against Burn's own Flex 0.22 and against the same engine on Burn 0.21:
 //! `cargo bench -p burn-t4a-022-conformance --bench faces -- [--threads N] [filter]`.
 //!
-//! Every row is one function over `Backend`, compiled for each. Results are compared with Flex before
-//! anything is timed. Times are the median of interleaved samples, so that drift of the machine falls on all
-//! alike. `flex/` is time of Flex / time of the engine on 0.22; `0.22/0.21` compares the two faces.
+//! Every row is one function generic over `Backend`, compiled for each. Results are compared with Flex before
+//! timing. Times are medians of interleaved samples, so that drift of the machine affects all equally. `flex/` is
+//! the time of Flex divided by that of the engine on 0.22; `0.22/0.21` is the ratio of the engine on both versions.
 
 use std::time::{Duration, Instant};
 
@@ -27,17 +27,17 @@ mod earlier {
     pub(crate) mod rows;
 }
 
-/// One measured operation: called with `true` it returns its result.
+/// A measured operation; called with `true` it returns its result.
 type Run = Box<dyn FnMut(bool) -> Option<Vec<f32>>>;
 
 struct Row {
     name: String,
-    /// Largest difference from Flex, relative to the largest element.
+    /// Maximum difference from Flex, relative to the largest element.
     tolerance: f64,
     make: fn() -> Run,
 }
 
-/// Largest difference relative to the largest element.
+/// Maximum difference relative to the largest element.
 fn distance(a: &[f32], b: &[f32]) -> f64 {
     assert_eq!(a.len(), b.len());
     let pairs = a.iter().zip(b).map(|(&a, &b)| (f64::from(a), f64::from(b)));
@@ -46,7 +46,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     far / top.max(1e-30)
 }
 
-/// Calls per sample so that one takes about 10 ms.
+/// Number of calls per sample, so that a sample takes about 10 ms.
 fn calls(run: &mut Run) -> usize {
     let begin = Instant::now();
     run(false);
@@ -64,7 +64,7 @@ fn main() {
         match arg.as_str() {
             "--threads" => {
                 let threads: usize = args.next().and_then(|n| n.parse().ok()).expect("--threads N");
-                // SAFETY: no other thread runs yet.
+                // SAFETY: no other thread has been started.
                 unsafe { std::env::set_var("RAYON_NUM_THREADS", threads.to_string()) };
                 t4a_tensor::loops::parallel::set_threads(threads);
             }
@@ -99,7 +99,7 @@ fn main() {
         let mut samples: [Vec<f64>; 3] = Default::default();
         for sample in 0..SAMPLES {
             for side in 0..3 {
-                // In turn, so that none always runs in what another one leaves behind.
+                // Alternates the order, so that no backend always runs with the caches of the same predecessor.
                 let side = (side + sample) % 3;
                 let begin = Instant::now();
                 for _ in 0..calls[side] {

@@ -1,4 +1,4 @@
-//! What is measured, in the words of either version of Burn: the module that includes this file says which.
+//! Measured operations, for both versions of Burn: the module that includes this file imports the version.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use crate::{Row, Run};
 
 type Tape<B> = Autodiff<B>;
 
-/// Fixed values in −1…1.
+/// Fixed values in [−1, 1].
 fn floats<B: Backend>(sizes: &[usize]) -> FloatTensor<B> {
     let value = |i: usize| {
         let bits = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
@@ -21,7 +21,7 @@ fn floats<B: Backend>(sizes: &[usize]) -> FloatTensor<B> {
     };
     let data: Vec<f32> = (0..sizes.iter().product()).map(value).collect();
     let device = Device::<B>::default();
-    // A computed tensor, as in the middle of a net, not memory lent by the caller.
+    // A computed tensor, as inside of a network, instead of memory of the caller.
     let x = B::float_from_data(TensorData::new(data, sizes.to_vec()), &device);
     B::float_add_scalar(x, Scalar::Float(0.0))
 }
@@ -40,18 +40,18 @@ fn reshape<B: Backend>(x: FloatTensor<B>, sizes: &[usize]) -> FloatTensor<B> {
     B::float_reshape(x, Shape::from(sizes.to_vec()))
 }
 
-/// A leaf of the tape.
+/// Marks the tensor as a leaf of the tape.
 fn leaf<B: Backend>(x: FloatTensor<B>) -> FloatTensor<Tape<B>> {
     <Tape<B> as FloatTensorOps<_>>::float_set_require_grad(Tape::<B>::from_inner(x), true)
 }
 
-/// The gradient of the sum of all elements by a leaf.
+/// Gradient of the sum of all elements with respect to a leaf.
 fn pull<B: Backend>(x: &FloatTensor<Tape<B>>, y: FloatTensor<Tape<B>>) -> FloatTensor<B> {
     let gradients = Tape::<B>::backward(Tape::<B>::float_sum(y));
     Tape::<B>::grad(x, &gradients).expect("a leaf")
 }
 
-/// One step of gradient descent on leaves: the loss, and the leaves after it.
+/// One step of gradient descent on leaves: the loss and the updated leaves.
 fn descend<B: Backend>(
     leaves: &mut Vec<FloatTensor<Tape<B>>>,
     loss: impl FnOnce(&[FloatTensor<Tape<B>>]) -> FloatTensor<Tape<B>>,
@@ -67,12 +67,12 @@ fn descend<B: Backend>(
     out
 }
 
-/// `x W + b` of rows.
+/// `x W + b` for each row.
 fn linear<A: Backend>(x: FloatTensor<A>, w: &FloatTensor<A>, b: &FloatTensor<A>) -> FloatTensor<A> {
     A::float_add(A::float_matmul(x, w.clone()), b.clone())
 }
 
-/// −mean ln softmax of the first class.
+/// −mean log-softmax of the first class.
 fn loss<A: Backend>(logits: FloatTensor<A>) -> FloatTensor<A> {
     let p = A::log_softmax(logits, 1);
     let first = A::float_slice(p, &[Slice::full(), Slice::new(0, Some(1), 1)]);
@@ -88,7 +88,7 @@ const LENGTH: usize = 64;
 const WIDTH: usize = 128;
 const HEADS: usize = 4;
 
-/// A block of a transformer: attention and two linear layers, norms before them.
+/// Transformer block: attention and two linear layers, each after a norm.
 fn block<A: Backend>(x: FloatTensor<A>, w: &[FloatTensor<A>]) -> FloatTensor<A> {
     let each = WIDTH / HEADS;
     let heads = |x: FloatTensor<A>| {
@@ -124,7 +124,7 @@ fn block_weights<B: Backend>() -> Vec<FloatTensor<Tape<B>>> {
     all.into_iter().map(leaf::<B>).collect()
 }
 
-/// All rows on a backend: the name, the tolerance relative to the largest element, and what makes it.
+/// All rows on a backend: name, tolerance relative to the largest element, constructor.
 pub(crate) fn rows<B: Backend>() -> Vec<Row> {
     let mut all = Vec::new();
     let mut row = |name: &str, tolerance: f64, make: fn() -> Run| {
@@ -219,7 +219,7 @@ pub(crate) fn rows<B: Backend>() -> Vec<Row> {
     all
 }
 
-/// A step of training of three layers.
+/// Training step of three layers.
 fn mlp<B: Backend>(batch: usize, hidden: usize) -> Run {
     let sizes = [64, hidden, hidden, 10];
     let mut w = Vec::new();

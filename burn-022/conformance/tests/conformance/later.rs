@@ -1,4 +1,4 @@
-//! Operations that Burn 0.22 has and 0.21 has not.
+//! Operations of Burn 0.22 that Burn 0.21 does not have.
 
 use burn_backend::ops::{
     AttentionModuleOptions, BoolTensorOps, ConvOptions, FloatTensorOps, IntTensorOps,
@@ -13,10 +13,10 @@ use burn_t4a::BurnT4a;
 use crate::conform;
 use crate::material::*;
 
-/// Sums of products in another order.
+/// Tolerance for sums in another order.
 const SUM: Ulps = Ulps(4096.0);
 
-/// Operands of the given shapes, the first in every layout, in 32 and 64 bits.
+/// Operands of the given shapes, the first one in every layout, in 32 and 64 bits.
 fn floats(shapes: &[&[usize]]) -> Vec<Case> {
     let mut out = Vec::new();
     for dtype in [DType::F32, DType::F64] {
@@ -33,7 +33,7 @@ fn floats(shapes: &[&[usize]]) -> Vec<Case> {
 
 const UPDATES: [IndexingUpdateOp; 2] = [IndexingUpdateOp::Add, IndexingUpdateOp::Assign];
 
-/// Indices without repetition: which of several assignments stays is nobody's promise.
+/// Indices without repetition; the result of repeated assignments is unspecified.
 fn scatters(dtypes: &[DType]) -> Vec<Case> {
     dtypes
         .iter()
@@ -56,7 +56,7 @@ fn pad_modes() -> [PadMode; 3] {
     [PadMode::Constant(1.5), PadMode::Reflect, PadMode::Edge]
 }
 
-/// The words that Burn's own tests look for.
+/// The messages that Burn's own tests look for.
 #[test]
 fn padding_of_too_few_elements() {
     for (mode, shape, text) in [
@@ -94,7 +94,7 @@ conform! {
     batch_norm_train: floats(&[&[2, 3, 4, 5], &[3], &[3]]), SUM, |_c, x, gamma, beta| {
         let y = B::batch_norm_train(x, gamma, beta, 1e-5);
         vec![y.output, y.mean, y.variance] };
-    // Without any variance a mean that is rounded is all there is.
+    // With zero variance the result consists of the rounding error of the mean.
     batch_norm_train_backward: floats(&[&[2, 3, 4, 5], &[3], &[3], &[2, 3, 4, 5]]).into_iter().filter(|c| c.operands[0].lay != Lay::Scalar), Ulps(1e5), |_c, x, gamma, beta, g| {
         let y = B::batch_norm_train(x.clone(), gamma.clone(), beta, 1e-5);
         let back = B::batch_norm_train_backward(x, gamma, y.mean, y.variance, 1e-5, g);
@@ -147,7 +147,7 @@ fn attention_without_any_option_is_that_of_the_defaults() {
     assert_eq!(y.read()[0].to_vec::<f64>().unwrap(), [1.0; 4]);
 }
 
-/// Flex has no exact neighbours: element `⌊(i + ½)·m/n⌋`.
+/// Flex has no exact nearest neighbours: element `⌊(i + ½)·m/n⌋`.
 #[test]
 fn exact_neighbours() {
     type B = burn_t4a::BurnT4a;

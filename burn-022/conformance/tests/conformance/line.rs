@@ -1,4 +1,4 @@
-//! What the rows call on Burn 0.22 in the words of Burn 0.21.
+//! Functions of Burn 0.21 that the shared rows call, implemented by those of Burn 0.22.
 
 use burn_backend::ops::{MaxPool1dWithIndices, MaxPool2dWithIndices};
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive, ScaleDtype};
@@ -9,12 +9,12 @@ use burn_backend::{Backend, IntDType, TensorMetadata};
 
 use crate::material::{Call, Row};
 
-/// Transformations are for Burn 0.21.
+/// Transformations exist for Burn 0.21 only.
 pub fn around<R: Row>() -> [(&'static str, Call); 0] {
     []
 }
 
-/// Methods that have another name since.
+/// Methods that Burn 0.22 has renamed.
 pub trait Earlier: Backend {
     fn float_device(x: &FloatTensor<Self>) -> Device<Self> {
         x.device()
@@ -93,7 +93,7 @@ pub fn max_pool2d<B: Backend>(
     B::max_pool2d_with_indices(x, window, stride, padding, dilation, ceil, IntDType::I32)
 }
 
-/// The scheme with a scale for every `size` elements of a row.
+/// The scheme with one scale per `size` elements of a row.
 pub fn in_blocks(scheme: QuantScheme, size: u8) -> QuantScheme {
     scheme.per_block([size], ScaleDtype::F32)
 }
@@ -102,11 +102,11 @@ pub fn parameters<B: Backend>(scales: FloatTensor<B>) -> QuantizationParametersP
     QuantizationParametersPrimitive { scales, global: None }
 }
 
-/// Whether Flex computes on flipped and stepped views without elements.
+/// True if Flex computes on flipped and strided views without elements.
 pub const FLEX_READS_EMPTY_VIEWS: bool = false;
 
-/// What is said of data whose bytes do not fill its shape, by Burn itself.
+/// Text of Burn's own error for data whose number of bytes does not match its shape.
 pub const SHORT_DATA: &[&str] = &["[2, 3]", "F32", "20"];
 
-/// An axis of quantized values is a whole number of blocks.
+/// True if the last block of a quantized axis may be shorter.
 pub const SHORT_BLOCKS: bool = false;

@@ -1,9 +1,9 @@
 //! The backend of Burn 0.22 against Burn's own CPU backend.
 //!
-//! The rows are those of Burn 0.21, whose tests have them; `line` has what they call differently here,
-//! `later` the operations that Burn 0.21 does not have.
+//! The rows are shared with the tests of Burn 0.21. `line` has the functions that differ, `later` the operations
+//! that Burn 0.21 does not have.
 
-// The rows import what only their own line needs, and read data by the name that both lines have.
+// Rows import items that one version needs, and read data by a name that both versions have.
 #![allow(deprecated, unused_imports, dead_code)]
 
 mod later;

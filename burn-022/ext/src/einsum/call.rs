@@ -1,4 +1,4 @@
-//! What users write.
+//! The functions `einsum`, `semiring_einsum` and `complex_einsum`.
 
 use burn_dispatch::Dispatch;
 use burn_tensor::Tensor;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::primitive::Floats;
 use crate::user::tensor;
 
-/// Sums of products over labelled axes.
+/// Sums of products over labelled axes, as `numpy.einsum`.
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::einsum;
@@ -25,20 +25,21 @@ use crate::user::tensor;
 /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
 /// ```
 ///
-/// Explicit and implicit output, `...` with broadcasting, repeated labels (diagonals, also in the
-/// output), labels of any number of operands, axes of size 1 that broadcast, and output labels of
-/// given size. A scalar has shape `[1]`, as operand and as result.
+/// Supports explicit and implicit output, `...` with broadcasting, repeated labels (diagonals, also in the output),
+/// labels in any number of operands, axes of size 1 that broadcast, and output labels of given size. Scalars have
+/// shape `[1]`, as operands and results.
 ///
-/// Differentiable, one node per pairwise step of the plan; as a single node if the plan is sliced to its
-/// budget.
+/// Differentiable, with one node per pairwise step of the plan; as a single node if the plan is sliced to meet its
+/// memory limit.
 ///
-/// Cost: that of [`Plan`](super::Plan), which is cached. On the tape operands and intermediates are kept, of a
-/// sliced plan operands only.
+/// Cost: that of [`Plan`](super::Plan), which is cached. A tape keeps operands and intermediates; for a sliced
+/// plan, operands only.
 ///
 /// # Errors
-/// Before any arithmetic: [`ExtError::Einsum`](crate::ExtError::Einsum) for whatever is wrong with subscripts, shapes, path
-/// or budget, among it a budget that only slices keep on a backend that runs step by step;
-/// [`ExtError::Mismatch`](crate::ExtError::Mismatch) for dtypes, devices and the rank of the result.
+/// Before any arithmetic: [`ExtError::Einsum`](crate::ExtError::Einsum) for invalid subscripts, shapes, path or
+/// memory limit, including a limit that only slices can meet on a backend that runs step by step;
+/// [`ExtError::Mismatch`](crate::ExtError::Mismatch) for different dtypes or devices and for another rank of the
+/// result.
 pub fn einsum<const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand>,
@@ -46,12 +47,12 @@ pub fn einsum<const D: usize>(
     semiring_einsum::<Standard, D>(expression, operands)
 }
 
-/// [`einsum`] over another semiring.
+/// As [`einsum`], over another semiring.
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::{MinPlus, semiring_einsum};
 /// use burn_tensor::{Device, Tensor};
-/// // The shortest way over one stop.
+/// // The shortest path with one intermediate stop.
 /// let hop = [[0.0, 5.0, 1.0], [5.0, 0.0, 2.0], [1.0, 2.0, 0.0]];
 /// let hop = Tensor::<2>::from_floats(hop, &Device::flex());
 /// let two: Tensor<2> = semiring_einsum::<MinPlus, _>("ij,jk->ik", [&hop, &hop])?;
@@ -72,11 +73,11 @@ pub fn semiring_einsum<S: ArraySemiring, const D: usize>(
     Ok(tensor(contract::<S, Dispatch, _, _>(expression, operands, D)?))
 }
 
-/// [`einsum`] over complex numbers. The engine joins the parts of `f32` and `f64` and contracts complex numbers
-/// where that is faster; elsewhere a pairwise step is four real contractions.
+/// As [`einsum`], over complex numbers. The engine converts the parts of `f32` and `f64` to complex numbers where
+/// that is faster; otherwise a pairwise step is four real contractions.
 ///
-/// Conjugation is the caller's: `a.conj()`. Steps are not sliced: a budget, of elements of two parts,
-/// is kept or refused.
+/// Operands are not conjugated; pass `a.conj()` where needed. Steps are not sliced: a memory limit, for elements of
+/// two parts, is met or an error.
 ///
 /// # Errors
 /// As [`einsum`].

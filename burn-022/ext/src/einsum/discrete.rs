@@ -1,8 +1,8 @@
-//! Semirings without a derivative: booleans, integers, numbers of optima, K best values.
+//! Einsum without derivatives: booleans, integers, counts of optima, K best values.
 //!
-//! The engine computes them for every backend. Elements cross as `TensorData`, which costs nothing
-//! with the engine and a transfer with devices that have memory of their own, and is a fallback elsewhere,
-//! which the policy of routes may reject. Results are constants of the tape.
+//! The engine computes these for every backend. Elements are exchanged as `TensorData`: free with the engine, a
+//! transfer for devices with their own memory, and a fallback elsewhere that the route policy may reject. Results
+//! are constants of the tape.
 
 use burn_backend::DType as BurnDType;
 use burn_dispatch::Dispatch;
@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::operation::{Operations, flags, float};
 use crate::user::routed;
 
-/// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
+/// Plans a contraction whose result has `extra` axes beyond its labels and elements `factor` times as large.
 fn job<K, const D: usize>(
     op: &'static str,
     expression: impl Expression,
@@ -31,12 +31,12 @@ fn job<K, const D: usize>(
     factor: usize,
 ) -> Result<Job<Device>> {
     let operands = operands.into_operands().into_iter().map(|x| x.0).collect();
-    // Constants take part in what is differentiated.
+    // Constants may be combined with tensors on a tape.
     let place = |device: &Device| device.clone().inner();
     Job::new(op, expression, operands, place, [D, extra, factor])
 }
 
-/// The result of a contraction in the engine, with the backend, and its route.
+/// Runs a planned contraction in the engine; returns the result on the backend, and its route.
 fn run<K: Basic, const D: usize>(
     job: &Job<Device>,
     contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
@@ -44,15 +44,15 @@ fn run<K: Basic, const D: usize>(
     let (data, route) = job.run(contract)?;
     let dtype = data.dtype();
     let result = match dtype {
-        // Stored as the backend stores booleans.
+        // Stored in the boolean format of the backend.
         BurnDType::Bool(_) => Tensor::from_data(data, &job.device),
         _ => Tensor::from_data(data, (&job.device, dtype)),
     };
     Ok((result, route))
 }
 
-/// [`einsum`](super::einsum) over (or, and) on booleans: true where an assignment of the summed labels
-/// satisfies all operands.
+/// As [`einsum`](super::einsum), over (or, and): true where an assignment of the summed labels satisfies all
+/// operands.
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::bool_einsum;
@@ -77,7 +77,7 @@ pub fn bool_einsum<const D: usize>(
     Ok(Tensor::from_dispatch(Dispatch::with_route(flags(any), route).flags().0.clone()))
 }
 
-/// [`einsum`](super::einsum) over a semiring of signed integers, exact.
+/// As [`einsum`](super::einsum), over a semiring of signed integers, exact.
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::{MinPlus, int_einsum};
@@ -100,13 +100,12 @@ pub fn int_einsum<S: IntSemiring, const D: usize>(
     Ok(routed(result, route))
 }
 
-/// [`semiring_einsum`] and how many assignments of the summed labels attain each value.
+/// As [`semiring_einsum`], with the number of assignments of the summed labels that attain each value.
 ///
-/// The values are those of [`semiring_einsum`], with its gradient. Counts compare values bit for
-/// bit: they are exact where sums are, for floats that hold integers, and miss ties such as
-/// 0.1 + 0.2 with 0.3. An element that is 0 of the semiring, as a product that underflows, is
-/// attained by none. How often an infinite value or NaN is attained cannot be told, because it
-/// absorbs what differs; that is an error. (max, min) has no counts for the same reason:
+/// The values are those of [`semiring_einsum`], with its gradient. Values are compared bitwise: counts are exact if
+/// sums are, as for floats that hold integers, and miss ties such as 0.1 + 0.2 and 0.3. The count of an element
+/// equal to the semiring's zero, such as a product that underflows, is 0. The count of an infinite value or NaN is
+/// undefined, because it absorbs different terms; that is an error. (max, min) has no counts for the same reason:
 ///
 /// ```compile_fail
 /// use burn_t4a_022_ext::einsum::{MaxMin, counting_einsum};
@@ -142,13 +141,13 @@ where
     Ok((values, routed(counts, route)))
 }
 
-/// The `K` best values of every sum, best first along a last axis of the result; fewer terms are
-/// padded with 0 of the semiring, and values attained twice are listed twice.
+/// The `K` best values of every sum, best first, along a last axis of the result. Missing values are padded with
+/// the zero of the semiring; values attained twice are listed twice.
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::{MinPlus, k_best_einsum};
 /// use burn_tensor::{Device, Tensor};
-/// // The two shortest ways over one of three stops.
+/// // The two shortest paths over one of three stops.
 /// let to = Tensor::<1>::from_floats([4.0, 1.0, 3.0], &Device::flex());
 /// let from = Tensor::<1>::from_floats([1.0, 9.0, 3.0], &Device::flex());
 /// let best: Tensor<1> = k_best_einsum::<MinPlus, 2, 1>("i,i->", (&to, &from))?;
@@ -156,8 +155,8 @@ where
 /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
 /// ```
 ///
-/// `D` is the number of labels of the result plus one. A constant of the tape: gradients of the
-/// best value are those of [`semiring_einsum`].
+/// `D` is the number of labels of the result plus one. The result is a constant of the tape; [`semiring_einsum`]
+/// gives the gradient of the best value.
 ///
 /// Cost: at most K ln K times the multiply-adds of the plan.
 ///

@@ -1,4 +1,4 @@
-//! Tensors as operands: on the tape, complex, and as elements that leave it.
+//! Operands of einsum: tensors on the tape, complex tensors, and elements read to the host.
 
 use std::marker::PhantomData;
 
@@ -29,12 +29,12 @@ impl<const D: usize> From<Tensor<D>> for Operand {
 }
 
 impl Operand {
-    /// Dtype, device below the tape, and shape: constants take part in what is differentiated.
+    /// Dtype, device without the tape, and shape; constants may be combined with tensors on a tape.
     pub(super) fn described(&self) -> (DType, DispatchDevice, Shape) {
         (self.0.dtype(), self.0.device().inner(), self.0.shape())
     }
 
-    /// The elements, with the gradient left behind.
+    /// Reads the elements to the host, without gradients.
     pub(super) fn to_host(&self) -> HostOperand<Float> {
         let shape = self.0.shape();
         let flat = Dispatch::float_reshape(self.0.clone(), [shape.num_elements()].into());
@@ -44,7 +44,7 @@ impl Operand {
     }
 }
 
-/// Both parts of a complex tensor of any rank.
+/// A complex tensor of any rank as real and imaginary part.
 #[derive(Clone, Debug)]
 pub struct ComplexOperand(pub(super) [Operand; 2]);
 
@@ -54,7 +54,7 @@ impl<const D: usize> From<&Complex<D>> for ComplexOperand {
     }
 }
 
-/// The elements of a tensor of any rank of kind `K`.
+/// Elements of a tensor of kind `K` and any rank, on the host.
 #[derive(Debug)]
 pub struct HostOperand<K>(pub(super) Host<Device>, PhantomData<fn() -> K>);
 

@@ -1,5 +1,5 @@
-//! What matrices are on Burn: `Tensor<D>` or `Complex<D>`, a number per matrix in the shape of the batch,
-//! `[1]` for a single matrix, since Burn has no tensors of rank 0.
+//! Implementation of [`Matrix`] for `Tensor<D>` and `Complex<D>`. A scalar per matrix has the shape of the batch,
+//! or `[1]` for a single matrix, since Burn has no tensors of rank 0.
 
 use burn_dispatch::Dispatch;
 use burn_tensor::{Int, Tensor};
@@ -14,7 +14,7 @@ use crate::operation;
 use crate::primitive::{Floats, Indices};
 use crate::user::{self, primitive, tensor};
 
-/// The primitives of real matrices, or of complex ones as a pair.
+/// Primitives of real matrices, or of complex ones as a pair.
 type Value = Pair<Floats<Dispatch>>;
 
 fn floats<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
@@ -35,8 +35,8 @@ fn complex<const D: usize>(value: Value, drop: usize) -> Complex<D> {
     }
 }
 
-/// Indices in the integer type of their device, or in 64 bits where they cannot change it. Their route stays
-/// that of the factorisation.
+/// Converts indices to the integer dtype of their device, or keeps 64 bits where the dtype cannot be changed. The
+/// route of the factorisation is kept.
 fn integers<const D: usize>(index: Indices<Dispatch>) -> Tensor<D, Int> {
     let casts = crate::dispatch::casts_integers(&index.0);
     let route = operation::route(&t4a_diff::Value::Integers(index.clone()));

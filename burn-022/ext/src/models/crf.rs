@@ -1,4 +1,4 @@
-//! A conditional random field as a layer.
+//! Conditional random field as a layer.
 
 use burn_core as burn;
 use burn_core::module::{Module, Param};
@@ -7,8 +7,8 @@ use burn_tensor::{Device, Distribution, Tensor};
 use super::chain::LinearChain;
 use crate::error::Result;
 
-/// A linear-chain conditional random field over the scores of a net: learnt scores of transitions, first and
-/// last tags.
+/// Linear-chain conditional random field over the tag scores of a network, with learnt scores of transitions, first
+/// and last tags.
 ///
 /// ```
 /// use burn::nn::LinearConfig;
@@ -17,7 +17,7 @@ use crate::error::Result;
 /// use burn_t4a_022_ext::models::Crf;
 ///
 /// let device = Device::flex().autodiff();
-/// // Scores of 3 tags by a net, for two sentences of at most 4 words, and the tags that are right.
+/// // Scores of 3 tags from a network, for two sentences of at most 4 words, and the correct tags.
 /// let net = LinearConfig::new(5, 3).init(&device);
 /// let words = Tensor::<3>::random([2, 4, 5], Distribution::Default, &device);
 /// let scores = net.forward(words).detach();
@@ -34,23 +34,23 @@ use crate::error::Result;
 ///     crf = optimizer.step(0.1, crf, gradients);
 /// }
 /// assert!(loss(&crf)?.into_scalar::<f32>() < before);
-/// // The prediction: tags of the best sequences, and their scores.
+/// // Prediction: tags of the best sequences.
 /// let (best, _) = crf.chain(scores.clone(), Some(&[4, 2]))?.viterbi()?;
 /// assert_eq!(best.dims(), [2, 4]);
 /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
 /// ```
 #[derive(Module, Debug)]
 pub struct Crf {
-    /// `[tags (from), tags (to)]`.
+    /// Scores of transitions, shape `[tags (from), tags (to)]`.
     pub transitions: Param<Tensor<2>>,
-    /// `[tags]`.
+    /// Scores of the first tag, shape `[tags]`.
     pub start: Param<Tensor<1>>,
-    /// `[tags]`.
+    /// Scores of the first tag, shape `[tags]`.
     pub end: Param<Tensor<1>>,
 }
 
 impl Crf {
-    /// Parameters drawn from ±0.1.
+    /// Draws parameters uniformly from [−0.1, 0.1].
     pub fn new(tags: usize, device: &Device) -> Self {
         let small = Distribution::Uniform(-0.1, 0.1);
         Self {
@@ -60,8 +60,8 @@ impl Crf {
         }
     }
 
-    /// The chain over scores `[batch, length, tags]` of a net, for sequences of these lengths (all by default):
-    /// its log-likelihood is what is trained, its best sequences are the prediction.
+    /// Builds chains from network scores `[batch, length, tags]`, for sequences of these lengths (by default
+    /// `length`). Train on its log-likelihood; its best sequences are the prediction.
     ///
     /// # Errors
     /// As [`LinearChain::new`].

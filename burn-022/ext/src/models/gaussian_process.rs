@@ -8,7 +8,7 @@ use crate::boundary::accept;
 use crate::primitive::Floats;
 use crate::user::tensor;
 
-/// Observations `y` with mean zero and a covariance: `K = L Lᵀ`, `z = L⁻¹ y`.
+/// Gaussian process of observations `y` with zero mean: `K = L Lᵀ`, `z = L⁻¹ y`.
 ///
 /// ```
 /// use burn_t4a_022_ext::models::GaussianProcess;
@@ -26,29 +26,30 @@ use crate::user::tensor;
 pub struct GaussianProcess(gaussian_process::GaussianProcess<Floats<Dispatch>>);
 
 impl GaussianProcess {
-    /// Factorises the covariance `[n, n]` of the observations `y`, `[n]`, their noise on its diagonal.
+    /// Factorises the covariance `[n, n]` of the observations `y` of shape `[n]`; its diagonal includes the
+    /// variance of the noise.
     ///
     /// Cost: n³/3 multiply-adds.
     ///
     /// # Errors
-    /// Those of [`cholesky`](t4a_linalg::cholesky::cholesky): `NonPositivePivot` where inputs nearly coincide;
-    /// more noise, or a multiple of the unit matrix of about 1e-6 (`f32`) or 1e-12 (`f64`) of the largest entry,
-    /// helps. Those of [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
+    /// As [`cholesky`](t4a_linalg::cholesky::cholesky): `NonPositivePivot` if inputs nearly coincide; add noise, or
+    /// a multiple of the identity of about 1e-6 (`f32`) or 1e-12 (`f64`) times the largest entry. As
+    /// [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
     pub fn new(covariance: Tensor<2>, y: Tensor<1>) -> Result<Self> {
         let (covariance, y) = (Floats::<Dispatch>::from(covariance), Floats::<Dispatch>::from(y));
         Ok(Self(gaussian_process::GaussianProcess::new(covariance, y)?))
     }
 
-    /// `ln p(y) = −½ ‖z‖² − Σ ln Lᵢᵢ − n/2 ln 2π`, `[1]`.
+    /// Log-likelihood `ln p(y) = −½ ‖z‖² − Σ ln Lᵢᵢ − n/2 ln 2π`, shape `[1]`.
     pub fn log_likelihood(&self) -> Tensor<1> {
         tensor(accept(self.0.log_likelihood()))
     }
 
-    /// Mean `[m]` and covariance `[m, m]` of the process at m other places, from its covariance `across`, `[n, m]`,
-    /// of the observed with the others, and `prior`, `[m, m]`, of the others.
+    /// Posterior mean `[m]` and covariance `[m, m]` at m new inputs, from their covariance with the observations,
+    /// `across` of shape `[n, m]`, and their prior covariance, `prior` of shape `[m, m]`.
     ///
     /// # Errors
-    /// Those of [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
+    /// As [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
     pub fn posterior(&self, across: Tensor<2>, prior: Tensor<2>) -> Result<(Tensor<1>, Tensor<2>)> {
         let (across, prior) = (Floats::<Dispatch>::from(across), Floats::<Dispatch>::from(prior));
         let (mean, covariance) = self.0.posterior(across, &prior)?;

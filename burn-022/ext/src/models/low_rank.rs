@@ -1,4 +1,4 @@
-//! A linear layer of low rank.
+//! Linear layer with a weight of low rank.
 
 use burn_core as burn;
 use burn_core::module::{Module, Param};
@@ -14,7 +14,7 @@ use crate::linalg::{LinalgError, Svd, Truncation, svd_truncated};
 /// use burn_t4a_022_ext::models::LowRankLinear;
 ///
 /// let device = Device::flex();
-/// // A weight of rank 1 is one of two vectors.
+/// // A weight of rank 1 has two vectors as parameters.
 /// let weight = Tensor::<2>::from_floats([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], &device);
 /// let layer = LowRankLinear::from_weight(weight.clone(), None, 1)?;
 /// assert_eq!(layer.num_params(), 2 + 3);
@@ -25,16 +25,16 @@ use crate::linalg::{LinalgError, Svd, Truncation, svd_truncated};
 /// ```
 #[derive(Module, Debug)]
 pub struct LowRankLinear {
-    /// `A`.
+    /// `A`, shape `[input, rank]`.
     pub down: Param<Tensor<2>>,
-    /// `B`.
+    /// `B`, shape `[rank, output]`.
     pub up: Param<Tensor<2>>,
-    /// `[output]`.
+    /// Bias, shape `[output]`.
     pub bias: Option<Param<Tensor<1>>>,
 }
 
 impl LowRankLinear {
-    /// Random factors: `x A B` of independent x with variance 1 has about that variance too. Bias 0.
+    /// Random factors: for independent elements of x with variance 1, `x A B` has variance about 1. The bias is 0.
     pub fn new(input: usize, output: usize, rank: usize, device: &Device) -> Self {
         let factor = |shape: [usize; 2]| {
             let normal = Distribution::Normal(0.0, 1.0 / (shape[0].max(1) as f64).sqrt());
@@ -47,7 +47,7 @@ impl LowRankLinear {
         }
     }
 
-    /// `[…, input]` → `[…, output]`, for `D ≥ 2`. Cost `rank (input + output)` multiply-adds a row.
+    /// Maps `[…, input]` to `[…, output]`, for `D ≥ 2`. Cost: `rank (input + output)` multiply-adds per row.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let y = x.matmul(self.down.val().unsqueeze()).matmul(self.up.val().unsqueeze());
         match &self.bias {
@@ -56,17 +56,17 @@ impl LowRankLinear {
         }
     }
 
-    /// The best approximation of a weight `[input, output]` of at most this rank, as a start for training.
+    /// Initialises the layer with the best approximation of a weight `[input, output]` with at most this rank.
     ///
     /// # Errors
-    /// Those of [`svd_truncated`]; a rank of 0 is one.
+    /// As [`svd_truncated`]; a rank of 0 is an error.
     pub fn from_weight(
         weight: Tensor<2>,
         bias: Option<Tensor<1>>,
         rank: usize,
     ) -> Result<Self, LinalgError> {
         let Svd { u, s, vh } = svd_truncated(weight, &Truncation::new().max_dim(rank))?.kept;
-        // Shared by both factors, so that neither moves faster than the other.
+        // The singular values are split between both factors, so that both are of the same scale in training.
         let root: Tensor<1> = s.sqrt();
         let up = root.clone().unsqueeze_dim::<2>(1) * vh;
         Ok(Self {

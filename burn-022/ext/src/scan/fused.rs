@@ -1,4 +1,4 @@
-//! Recurrences in one kernel each, with derivatives. The operations are values of [`t4a_scan`].
+//! Recurrences as single kernels, with derivatives. The operations are values of [`t4a_scan`].
 
 use burn_dispatch::Dispatch;
 use burn_tensor::Tensor;
@@ -12,10 +12,10 @@ use crate::Complex;
 use crate::operation::{Operand, apply, call, float};
 use crate::user::tensor;
 
-/// `y_t = x_0 ⊕ … ⊕ x_t` along an axis: [`Cumulative`].
+/// Cumulative operation `y_t = x_0 ⊕ … ⊕ x_t` along an axis: [`Cumulative`].
 ///
 /// # Errors
-/// If there is no such axis.
+/// If `x` has no such axis.
 pub fn cumulative<const D: usize>(
     kind: Running,
     x: Tensor<D>,
@@ -25,10 +25,11 @@ pub fn cumulative<const D: usize>(
     Ok(call(&Cumulative { reverse, ..Cumulative::new(kind, axis) }, &[float(x)])?)
 }
 
-/// `h_t = a_t h_{t−1} + b_t` along an axis, from h₀ (with size 1 along it) or 0: [`LinearRecurrence`].
+/// Linear recurrence `h_t = a_t h_{t−1} + b_t` along an axis, from h₀ (size 1 along the axis) or 0:
+/// [`LinearRecurrence`].
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn linear_recurrence<const D: usize>(
     a: Tensor<D>,
     b: Tensor<D>,
@@ -43,10 +44,10 @@ pub fn linear_recurrence<const D: usize>(
     Ok(call(&op, &inputs)?)
 }
 
-/// [`linear_recurrence`] of complex numbers: the kernel of diagonal state-space layers.
+/// As [`linear_recurrence`], over complex numbers: the kernel of diagonal state-space layers.
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn complex_linear_recurrence<const D: usize>(
     a: Complex<D>,
     b: Complex<D>,
@@ -65,10 +66,10 @@ pub fn complex_linear_recurrence<const D: usize>(
     Ok(Complex::new(re, im).unwrap_or_else(|_| unreachable!("parts of one shape and dtype")))
 }
 
-/// `y_t = x_0 ∘ … ∘ x_t` for elements of several tensors: [`AssociativeScan`].
+/// Associative scan `y_t = x_0 ∘ … ∘ x_t` of elements that consist of several tensors: [`AssociativeScan`].
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn associative_scan<M: Monoid, const D: usize>(
     op: &AssociativeScan<M>,
     x: Vec<Tensor<D>>,
@@ -77,13 +78,13 @@ pub fn associative_scan<M: Monoid, const D: usize>(
     Ok(apply(op, &inputs)?.results.into_iter().map(tensor).collect())
 }
 
-/// The states of a recurrent layer over a sequence, h and for an LSTM c: [`Recurrent`].
+/// States of a recurrent layer over a sequence (h, and c for an LSTM): [`Recurrent`].
 ///
-/// Shapes: `z: [n, batch, gates·width]`, `weight: [width, gates·width]`, `bias: [gates·width]`, first states
-/// `[batch, width]`, as many as the cell has, or none.
+/// Shapes: `z: [n, batch, gates·width]`, `weight: [width, gates·width]`, `bias: [gates·width]`; initial states
+/// `[batch, width]`, one per state of the cell, or none.
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn recurrent(
     cell: Cell,
     z: Tensor<3>,
@@ -99,24 +100,24 @@ pub fn recurrent(
     Ok(apply(&op, &inputs)?.results.into_iter().map(tensor).collect())
 }
 
-/// The linear Gaussian system that [`kalman_filter`] estimates.
+/// Linear Gaussian state-space model, for [`kalman_filter`].
 #[derive(Clone, Debug)]
 pub struct System {
-    /// F: `[d, d]`.
+    /// Transition matrix F, shape `[d, d]`.
     pub transition: Tensor<2>,
-    /// Q: `[d, d]`.
+    /// Covariance Q of the process noise, shape `[d, d]`.
     pub process_noise: Tensor<2>,
-    /// H: `[m, d]`.
+    /// Observation matrix H, shape `[m, d]`.
     pub observation: Tensor<2>,
-    /// R: `[m, m]`.
+    /// Covariance R of the observation noise, shape `[m, m]`.
     pub observation_noise: Tensor<2>,
 }
 
-/// Means `[batch, n, d]`, covariances `[n, d, d]` and log-likelihoods `[batch, n]` of observations
-/// `y: [batch, n, m]` from a first mean and covariance: [`KalmanFilter`].
+/// Kalman filter: means `[batch, n, d]`, covariances `[n, d, d]` and log-likelihoods `[batch, n]` of observations
+/// `y: [batch, n, m]`, from an initial mean and covariance: [`KalmanFilter`].
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn kalman_filter(
     system: System,
     y: Tensor<3>,

@@ -1,4 +1,4 @@
-//! Burn's tape, whatever backend is below it.
+//! Implementation of the tape of scans for Burn's autodiff, over any backend.
 
 use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
@@ -13,7 +13,7 @@ use crate::primitive::{Bools, Floats, Indices};
 
 impl Tape for Floats<Dispatch> {
     type Below = Self;
-    /// How it checkpoints.
+    /// Checkpointing strategy.
     type Kind = DispatchAutodiffContext;
 
     fn kind(&self) -> DispatchAutodiffContext {

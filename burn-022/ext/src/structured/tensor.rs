@@ -1,4 +1,4 @@
-//! Structured tensors and Burn tensors.
+//! Conversion between structured tensors and Burn tensors.
 
 use std::sync::Arc;
 
@@ -13,49 +13,49 @@ use crate::Complex;
 use crate::primitive::Floats;
 use crate::user::tensor;
 
-/// A tensor of a symmetry on Burn.
+/// A tensor graded by a symmetry, on Burn.
 pub type GradedTensor<S> = t4a_structured::GradedTensor<S, Floats<Dispatch>>;
-/// A tensor of arbitrary known blocks on Burn.
+/// A tensor with a given set of nonzero blocks, on Burn.
 pub type BlockSparseTensor = t4a_structured::BlockSparseTensor<Floats<Dispatch>>;
-/// A tensor with equal indices on Burn.
+/// A diagonal tensor, on Burn.
 pub type DiagTensor = t4a_structured::DiagTensor<Floats<Dispatch>>;
-/// A tensor of a structure with a tangent beside it.
+/// A structured tensor of dual numbers: values and tangents.
 pub type DualTensor<L> = <L as Layout>::Tensor<Dual<Floats<Dispatch>>>;
 
-/// What structured tensors on Burn have beside their own methods.
+/// Methods of structured tensors on Burn, in addition to those of `t4a_structured`.
 pub trait Structured: Sized {
-    /// The structure.
+    /// Structure of the tensor.
     type Layout: Layout<Tensor<Floats<Dispatch>> = Self>;
 
-    /// The tensor of these elements.
+    /// Creates a tensor from its structure and elements of rank 1.
     ///
     /// # Errors
-    /// `LengthMismatch`.
+    /// `LengthMismatch` if the number of elements differs from that of the structure.
     fn from_flat(layout: &Self::Layout, data: Tensor<1>) -> Result<Self> {
         layout.with(Floats::<Dispatch>::from(data), None)
     }
 
-    /// The tensor of these complex elements.
+    /// Creates a complex tensor from its structure and complex elements of rank 1.
     ///
     /// # Errors
-    /// As [`Structured::from_flat`]; `Invalid` for kinds that are real.
+    /// As [`Structured::from_flat`]; `Invalid` for tensor types that are real only.
     fn from_complex(layout: &Self::Layout, data: Complex<1>) -> Result<Self> {
         let (re, im) = data.into_parts();
         layout.with(Floats::<Dispatch>::from(re), Some(Floats::<Dispatch>::from(im)))
     }
 
-    /// Zeros, of the default type unless the options name one.
+    /// Creates a tensor of zeros, of the default dtype unless the options have one.
     ///
     /// # Errors
-    /// `Tensor` for types that are no floats.
+    /// `Tensor` for dtypes that are not floats.
     fn zeros(layout: &Self::Layout, options: impl Into<TensorCreationOptions>) -> Result<Self> {
         Self::from_flat(layout, Tensor::zeros([layout.elements()], options))
     }
 
-    /// A tensor of the engine (an identity, an isometry, one that was read from data), on a device.
+    /// Copies an engine tensor (an identity, an isometry, deserialised data) to a device.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of memory allocation.
     fn from_engine(
         engine: &<Self::Layout as Layout>::Tensor<Eager>,
         device: &Device,
@@ -70,7 +70,7 @@ pub trait Structured: Sized {
         layout.with(enter(re)?, im.map(enter).transpose()?)
     }
 
-    /// Independent elements of a distribution.
+    /// Creates a tensor of independent random elements of a distribution.
     ///
     /// # Errors
     /// As [`Structured::zeros`].
@@ -82,74 +82,74 @@ pub trait Structured: Sized {
         Self::from_flat(layout, Tensor::random([layout.elements()], distribution, options))
     }
 
-    /// The elements, the real parts of complex ones.
+    /// Elements in rank 1; for a complex tensor the real parts.
     fn flat(&self) -> Tensor<1> {
         flat(Self::Layout::parts::<Floats<Dispatch>>(self).1)
     }
 
-    /// The structure, and the real parts, and the imaginary ones of a complex tensor.
+    /// Structure, and elements: one real tensor, or real and imaginary parts of a complex tensor.
     fn to_parts(&self) -> (Self::Layout, Vec<Tensor<1>>) {
         let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
         (layout, [Some(re), im].into_iter().flatten().map(flat).collect())
     }
 
-    /// The elements as complex numbers; imaginary parts are zeros where there are none.
+    /// Elements as complex numbers; imaginary parts of a real tensor are zero.
     fn complex_flat(&self) -> Complex<1> {
         let (_, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
         complex(flat(re), im.map(flat))
     }
 
-    /// All elements, zeros included, of a real tensor.
+    /// Dense array of a real tensor, zeros included.
     ///
     /// # Errors
-    /// `Tensor` for another rank, `Invalid` for a complex tensor.
+    /// `Tensor` if `D` is not the rank, `Invalid` for a complex tensor.
     fn to_tensor<const D: usize>(&self) -> Result<Tensor<D>> {
         Ok(parts::real_dense::<Self::Layout, Floats<Dispatch>>(self)?.tensor()?)
     }
 
-    /// All elements, zeros included, as complex numbers.
+    /// Dense array as complex numbers, zeros included.
     ///
     /// # Errors
-    /// `Tensor` for another rank.
+    /// `Tensor` if `D` is not the rank.
     fn to_complex<const D: usize>(&self) -> Result<Complex<D>> {
         let (re, im) = Self::Layout::dense::<Floats<Dispatch>>(self)?;
         Ok(complex(re.tensor()?, im.map(|im| im.tensor()).transpose()?))
     }
 
-    /// The tensor with this tangent, zero if there is none: operations on such tensors are their jvps.
+    /// Attaches a tangent; `None` means zero. Operations on such tensors compute their jvps.
     ///
     /// # Errors
-    /// `SpecMismatch` for a tangent of another structure.
+    /// `SpecMismatch` if the tangent has another structure.
     fn with_tangent(&self, tangent: Option<&Self>) -> Result<DualTensor<Self::Layout>> {
         parts::with_tangent::<Self::Layout, Floats<Dispatch>>(self, tangent)
     }
 
-    /// A tensor and its tangent, apart.
+    /// Splits a tensor of dual numbers into value and tangent.
     ///
     /// # Errors
-    /// None in practice: parts of a tensor fit its structure.
+    /// None in practice, because both parts have the structure of the tensor.
     fn from_dual(dual: &DualTensor<Self::Layout>) -> Result<(Self, Self)> {
         parts::from_dual::<Self::Layout, Floats<Dispatch>>(dual)
     }
 
-    /// `f` of the elements, of real and imaginary parts alike: a map that keeps zeros.
+    /// Applies `f` to the elements; for complex tensors to real and imaginary part. `f` must map zero to zero.
     fn map_flat(&self, f: impl Fn(Tensor<1>) -> Tensor<1>) -> Self {
         let on = |x| Floats::from(f(flat(x)));
         parts::map::<Self::Layout, Floats<Dispatch>, _>(self, on)
     }
 
-    /// A leaf of the tape.
+    /// Marks the tensor as a leaf of the tape.
     fn require_grad(&self) -> Self {
         self.map_flat(Tensor::require_grad)
     }
 
-    /// Cut off from what it was computed from. As in Burn, what requires a gradient goes on to do so.
+    /// Detaches the tensor from the tape. As in Burn, a tensor that requires a gradient still does afterwards.
     fn detach(&self) -> Self {
         self.map_flat(Tensor::detach)
     }
 
-    /// The gradient at a leaf, which has its structure: of a complex tensor ∂L/∂Re + i ∂L/∂Im. None if
-    /// neither part has one; a part without one counts as zero.
+    /// Gradient at a leaf, with its structure: ∂L/∂Re + i ∂L/∂Im for a complex tensor. `None` if neither part has a
+    /// gradient; a single missing part counts as zero.
     fn grad(&self, gradients: &Gradients) -> Option<Self> {
         let of = |x: &Floats<Dispatch>| {
             let x = Tensor::<1>::from_dispatch(x.0.clone());
@@ -159,12 +159,12 @@ pub trait Structured: Sized {
         parts::gradient::<Self::Layout, _, _>(self, of, zeros)
     }
 
-    /// The same tensor below the tape.
+    /// The tensor on the inner backend, without the tape.
     fn valid(&self) -> Self {
         parts::map::<Self::Layout, Floats<Dispatch>, _>(self, |x| Floats::from(flat(x).inner()))
     }
 
-    /// A tensor below the tape as a constant on it.
+    /// Converts a tensor of the inner backend to a constant on the tape.
     fn from_inner(below: &Self) -> Self {
         let above = |x| Floats::from(Tensor::<1>::from_inner(flat(x)));
         parts::map::<Self::Layout, Floats<Dispatch>, _>(below, above)

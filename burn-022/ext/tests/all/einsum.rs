@@ -1,4 +1,4 @@
-//! Contractions over complex numbers, booleans, integers, counts and lists of the best.
+//! Contractions of complex numbers, booleans, integers, counts and K-best lists.
 
 use burn_t4a_022_ext::einsum::{
     Einsum, EinsumError, MaxPlus, MinPlus, bool_einsum, complex_einsum, counting_einsum,
@@ -24,7 +24,7 @@ fn complex_contractions_and_their_gradients() {
             close(x.grad(&own).unwrap() / 1e3, x.grad(&want).unwrap() / 1e3);
         }
     }
-    // A budget that only slices keep.
+    // A memory limit that only slices can meet.
     let device = &devices()[0];
     let z = Complex::from_real(Tensor::<2>::ones([8, 8], device));
     let tight = Einsum::new("ij,jk->").unwrap().memory(16);
@@ -34,12 +34,12 @@ fn complex_contractions_and_their_gradients() {
 
 const N: usize = 3;
 
-/// The terms of entry `(i, k)` of a product of matrices.
+/// Terms of entry `(i, k)` of a matrix product.
 fn terms<T: Copy>(a: &[T], i: usize, k: usize) -> impl Iterator<Item = (T, T)> {
     (0..N).map(move |j| (a[i * N + j], a[j * N + k]))
 }
 
-/// Against the loop. The backend has its own store of booleans and its own integers.
+/// Against the loop, with the backend's own boolean store and integer dtype.
 #[test]
 fn semirings_without_derivatives_are_the_loop() {
     let numbers = [0, 5, 1, 5, 0, 2, 1, 2, 0];

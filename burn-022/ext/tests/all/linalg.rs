@@ -1,4 +1,4 @@
-//! Factorisations on tensors of Burn 0.22: on the engine, and on other backends by way of host data.
+//! Factorisations of tensors of Burn 0.22, on the engine and on other backends through host data.
 
 use burn_t4a_022_ext::{Complex, linalg};
 use burn_tensor::{Device, Tensor, TensorData, Tolerance};

@@ -1,9 +1,9 @@
-//! Burn 0.22 by the names of tests that both lines share.
+//! Names of Burn 0.22 for tests that several versions of Burn share.
 
 pub(crate) use burn_dispatch::backends::Flex as Engine;
 pub(crate) use burn_t4a_022_ext as ext;
 
-/// Calls a function for each strategy of checkpointing.
+/// Calls a function for each checkpointing strategy.
 macro_rules! on_backends {
     ($f:ident) => {
         $f::<Engine, NoCheckpointing>();
@@ -11,7 +11,7 @@ macro_rules! on_backends {
     };
 }
 
-/// Tensors on a tape of Burn's choice.
+/// Tensors on a tape of Burn's `Dispatch`.
 pub(crate) mod plain {
     use burn_t4a_022_ext::einsum::{
         ArraySemiring, Expression, FloatCancellative, FloatSelective, IntSemiring, Operand,

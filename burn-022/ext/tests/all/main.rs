@@ -1,6 +1,6 @@
-//! Operations on tensors of Burn 0.22, with `burn-t4a` in the place of `burn-flex`.
+//! Operations on tensors of Burn 0.22, with `burn-flex` patched by `burn-t4a`.
 
-// A text runs on several tapes.
+// A source file is included for several tapes.
 #![allow(clippy::duplicate_mod)]
 
 #[macro_use]
@@ -96,7 +96,7 @@ fn close(a: Tensor<2>, b: Tensor<2>) {
     a.into_data().assert_approx_eq::<f32>(&b.into_data(), Tolerance::rel_abs(1e-5, 1e-5));
 }
 
-/// The primitive of Flex is that of the engine: the slot is taken.
+/// The primitive of Flex is an engine tensor, so the patch is in use.
 #[test]
 fn flex_is_the_engine() {
     let x = matrix(&Device::flex());
@@ -167,7 +167,7 @@ fn a_decomposition_with_gradient_and_tangent() {
     }
 }
 
-/// What is not on the tape is a constant beside what is.
+/// A tensor that is not on the tape is a constant.
 #[test]
 fn constants_mix_with_tracked_tensors() {
     let a = matrix(&Device::flex().autodiff()).require_grad();

@@ -5,7 +5,7 @@ use burn_tensor::{DType, Device, Distribution, Tensor};
 
 use crate::devices;
 
-/// A map on a pair of spins that conserves their sum.
+/// An operator on two spins that conserves their sum.
 fn spec() -> Spec<U1> {
     let spin = Leg::new([(U1(-1), 2), (U1(1), 1)], Direction::Out).unwrap();
     Spec::new(vec![spin.clone(), spin.clone(), spin.dual(), spin.dual()], U1(0), 2).unwrap()
@@ -35,13 +35,13 @@ fn contractions_and_their_gradients_are_dense_ones() {
         close(y.clone().inner(), want.clone().inner());
         let own = x.grad(&y.powi_scalar(3).sum().backward()).unwrap();
         let want = dense.grad(&want.powi_scalar(3).sum().backward()).unwrap();
-        // Entries that are not stored have no gradient of their own.
+        // Entries that are not stored have no gradient.
         let stored = GradedTensor::from_flat(&spec(), own.flat().ones_like()).unwrap();
         close(own.to_tensor::<4>().unwrap(), want * stored.to_tensor::<4>().unwrap());
     }
 }
 
-/// A tensor below the tape as a leaf on it.
+/// A tensor without a tape as a leaf of a tape.
 trait Leaf {
     fn require_grad_on_tape(self) -> Self;
 }
@@ -102,8 +102,8 @@ fn blocks_and_diagonals_are_dense_ones() {
     }
 }
 
-/// A leaf of several classes of axes is found again, however it was made: its elements are stored as they were
-/// given, and a reshaped one is no leaf.
+/// A leaf with several classes of axes keeps its gradient, independent of its construction: its elements are stored
+/// as given, and a reshaped tensor is not a leaf.
 #[test]
 fn a_diagonal_of_several_classes_is_a_leaf() {
     for device in devices() {

@@ -1,4 +1,4 @@
-//! Modules in the hands of an optimiser.
+//! Structured tensors as module parameters with Burn's optimisers and records.
 
 use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
@@ -25,7 +25,7 @@ fn a_field_learns_what_only_transitions_tell() {
     assert_eq!(tags.into_data().iter::<i64>().collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1]);
 }
 
-/// Structured tensors as parameters: counted, trained, written and read.
+/// Parameters are counted, trained, saved and loaded.
 #[test]
 fn weights_are_parameters() {
     #[derive(Module, Debug)]

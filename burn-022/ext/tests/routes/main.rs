@@ -1,7 +1,7 @@
-//! The kernels that compute results of operations beyond Burn's, and a strict policy where there is none. One
-//! test: the policy is that of the process.
+//! Routes of operations beyond Burn's, and the policy that rejects fallbacks. One test, because the policy is
+//! global to the process.
 
-// A text runs on several tapes.
+// A source file is included for several tapes.
 #![allow(clippy::duplicate_mod, dead_code)]
 
 use burn_t4a_022_ext::route::{Policy, Reason, set_policy};
@@ -46,7 +46,7 @@ use plain::native as tape;
 #[test]
 fn routes_are_said_by_the_kernel_and_fallbacks_ask_the_policy() {
     engine::are_native(engine::routes(engine::matrix()));
-    // On a tape several results are one node, and keep the route of the operation.
+    // On a tape several results are one node and keep the route of the operation.
     tape::are_native(tape::routes(tape::matrix()));
     tape::are_native(tape::routes(tape::matrix().require_grad()));
     assert_eq!(engine::filter().unwrap().unwrap().reason, Reason::OpUnsupported);

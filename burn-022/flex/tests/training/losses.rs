@@ -1,12 +1,12 @@
-//! What the program prints on Burn's own Flex 0.22.1, for the tests of both workspaces.
+//! Losses of the program on Burn's own Flex 0.22.1, for the tests of both workspaces.
 
-/// Of the pictures and of the sentences, before each step, to six digits.
+/// Losses of the images and of the sentences before each step, with six digits.
 const FLEX: [[f32; 8]; 2] = [
     [1.377406, 1.188119, 1.009624, 0.904756, 0.780639, 0.607607, 0.483159, 0.382664],
     [2.786546, 1.832527, 1.50516, 1.563964, 1.507159, 1.297012, 1.129741, 0.950613],
 ];
 
-/// Sums in another order differ in the last bits, which steps of Adam enlarge.
+/// Sums in another order differ in the last bits, which steps of Adam amplify.
 const TOLERANCE: f32 = 1e-4;
 
 /// Compares losses with those of Flex.

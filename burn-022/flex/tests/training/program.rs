@@ -1,6 +1,7 @@
-//! A program for Burn 0.22.1 that names no backend: it trains a small convolutional net on pictures and a small
-//! transformer on sentences, in loops of its own, and prints their losses. Data and first weights are formulas,
-//! since random numbers differ. With `main` it is a whole program; tests of both workspaces compile it as it is.
+//! A program for Burn 0.22.1 without a backend in its source: it trains a small convolutional network on images and
+//! a small transformer on sentences, in explicit loops, and prints their losses. Data and initial weights are
+//! formulas, because random numbers differ between backends. With `main` it is a complete program; tests of both
+//! workspaces compile it unchanged.
 //!
 //! Dependencies: `burn` with the features `std`, `autodiff`, `flex`, `optim`.
 
@@ -78,12 +79,12 @@ const BATCH: usize = 16;
 const WORDS: usize = 11;
 const LENGTH: usize = 7;
 
-/// Numbers between −1 and 1 that look random.
+/// Pseudo-random numbers in [−1, 1].
 fn wave(i: usize, seed: usize) -> f32 {
     ((i as f64 * 12.9898 + seed as f64 * 78.233).sin() * 437.585).fract() as f32
 }
 
-/// First weights from a formula in the place of random ones.
+/// Initial weights from a formula instead of random numbers.
 struct Formula {
     seed: usize,
 }
@@ -107,7 +108,7 @@ fn targets(device: &Device) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(classes, [BATCH]), device)
 }
 
-/// Stripes whose direction and width say the class, with noise.
+/// Stripes whose direction and width depend on the class, with noise.
 fn pictures(step: usize, device: &Device) -> Tensor<4> {
     let pixel = |at: usize| {
         let (picture, y, x) = (at / 64, at / 8 % 8, at % 8);
@@ -120,7 +121,7 @@ fn pictures(step: usize, device: &Device) -> Tensor<4> {
     Tensor::from_data(TensorData::new(data, [BATCH, 1, 8, 8]), device)
 }
 
-/// Sentences in which the words of a class are frequent.
+/// Sentences in which words of the class are frequent.
 fn sentences(step: usize, device: &Device) -> Tensor<2, Int> {
     let word = |at: usize| {
         let class = at / LENGTH % CLASSES;
@@ -133,7 +134,7 @@ fn sentences(step: usize, device: &Device) -> Tensor<2, Int> {
 
 const STEPS: usize = 8;
 
-/// Trains for some steps; the loss before each.
+/// Trains for some steps; returns the loss before each.
 fn train<M: Module + Clone>(
     model: M,
     device: &Device,
@@ -152,7 +153,7 @@ fn train<M: Module + Clone>(
     losses
 }
 
-/// The losses of both models.
+/// Losses of both models.
 pub(crate) fn losses() -> [Vec<f32>; 2] {
     let device = Device::flex().autodiff();
     let pictures = train(Pictures::new(&device), &device, |model, step| {

@@ -1,4 +1,4 @@
-//! What users write.
+//! The functions `einsum`, `semiring_einsum` and `complex_einsum`.
 
 use burn_tensor::Tensor;
 use t4a_algebra::Standard;
@@ -12,7 +12,7 @@ use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 use crate::ext::user::tensor;
 
-/// Sums of products over labelled axes.
+/// Sums of products over labelled axes, as `numpy.einsum`.
 ///
 /// ```
 /// use burn_t4a::ext::einsum::einsum;
@@ -25,20 +25,21 @@ use crate::ext::user::tensor;
 /// # Ok::<(), burn_t4a::ext::ExtError>(())
 /// ```
 ///
-/// Explicit and implicit output, `...` with broadcasting, repeated labels (diagonals, also in the
-/// output), labels of any number of operands, axes of size 1 that broadcast, and output labels of
-/// given size. A scalar has shape `[1]`, as operand and as result.
+/// Supports explicit and implicit output, `...` with broadcasting, repeated labels (diagonals, also in the output),
+/// labels in any number of operands, axes of size 1 that broadcast, and output labels of given size. Scalars have
+/// shape `[1]`, as operands and results.
 ///
-/// Differentiable to any order, one node per pairwise step of the plan; once if the plan is sliced
-/// to its budget, as a single node.
+/// Differentiable to any order, with one node per pairwise step of the plan; once, as a single node, if the plan is
+/// sliced to meet its memory limit.
 ///
-/// Cost: that of [`Plan`](super::Plan), which is cached. On the tape operands and intermediates are kept, of a
-/// sliced plan operands only.
+/// Cost: that of [`Plan`](super::Plan), which is cached. A tape keeps operands and intermediates; for a sliced
+/// plan, operands only.
 ///
 /// # Errors
-/// Before any arithmetic: [`ExtError::Einsum`](crate::ext::ExtError::Einsum) for whatever is wrong with subscripts, shapes, path
-/// or budget, among it a budget that only slices keep on a backend that runs step by step, or for second
-/// derivatives; [`ExtError::Mismatch`](crate::ext::ExtError::Mismatch) for dtypes, devices and the rank of the result.
+/// Before any arithmetic: [`ExtError::Einsum`](crate::ext::ExtError::Einsum) for invalid subscripts, shapes, path
+/// or memory limit, including a limit that only slices can meet on a backend that runs step by step or for second
+/// derivatives; [`ExtError::Mismatch`](crate::ext::ExtError::Mismatch) for different dtypes or devices and for
+/// another rank of the result.
 pub fn einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand<B>>,
@@ -46,13 +47,13 @@ pub fn einsum<B: Operations, const D: usize>(
     semiring_einsum::<Standard, B, D>(expression, operands)
 }
 
-/// [`einsum`] over another semiring.
+/// As [`einsum`], over another semiring.
 ///
 /// ```
 /// use burn_t4a::ext::einsum::{MinPlus, semiring_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn::tensor::Tensor;
-/// // The shortest way over one stop.
+/// // The shortest path with one intermediate stop.
 /// let hop = Tensor::<BurnT4a, 2>::from_floats([[0.0, 5.0, 1.0], [5.0, 0.0, 2.0], [1.0, 2.0, 0.0]], &T4aDevice);
 /// let two: Tensor<BurnT4a, 2> = semiring_einsum::<MinPlus, _, _>("ij,jk->ik", [&hop, &hop])?;
 /// assert_eq!(two.slice([0..1, 1..2]).into_scalar(), 3.0);
@@ -63,9 +64,9 @@ pub fn einsum<B: Operations, const D: usize>(
 ///
 /// # Long chains
 ///
-/// On Burn's tape a step that meets a new leaf takes time with all leaves before it: a vector times
-/// 10⁴ matrices, each of them a leaf, takes 12 s forward and backward, in one einsum or a loop. As
-/// slices of one leaf they take 1 s. Multiplied in pairs of neighbours they are 14 steps, and take .03 s:
+/// On Burn's tape a step with a new leaf takes time proportional to the number of earlier leaves: a vector times
+/// 10⁴ matrices, each a leaf, takes 12 s forward and backward, in one einsum or a loop. As slices of one leaf they
+/// take 1 s. Multiplied pairwise in a tree they are 14 steps and take 0.03 s:
 ///
 /// ```
 /// use burn::backend::Autodiff;
@@ -81,7 +82,7 @@ pub fn einsum<B: Operations, const D: usize>(
 ///         let even = stack.dims()[0] / 2 * 2;
 ///         let (left, right) = (stack.clone().slice(s![0..even;2]), stack.clone().slice(s![1..even;2]));
 ///         let pairs = semiring_einsum::<LogSumExp, B, 3>("tij,tjk->tik", (left, right))?;
-///         // The last one waits if their number is odd.
+/// With an odd number of matrices the last one is kept for the next round.
 ///         stack = if even < stack.dims()[0] {
 ///             Tensor::cat(vec![pairs, stack.slice(s![even..])], 0)
 ///         } else {
@@ -94,7 +95,7 @@ pub fn einsum<B: Operations, const D: usize>(
 /// let steps = 10_000;
 /// let stack = Tensor::<Autodiff<BurnT4a>, 3>::zeros([steps, 2, 2], &T4aDevice).require_grad();
 /// let paths = product(stack.clone())?;
-/// // 2⁹⁹⁹⁹ paths between any two states, and each takes one of four transitions in a step.
+/// // 2⁹⁹⁹⁹ paths between any two states, each with one of four transitions per step.
 /// let log_paths = paths.clone().slice(s![0..1, 0..1]).into_scalar();
 /// assert!((log_paths / 2f32.ln() - 9999.0).abs() < 0.01);
 /// let share = stack.grad(&paths.slice(s![0..1, 0..1]).sum().backward()).unwrap();
@@ -113,11 +114,11 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
     Ok(tensor(contract::<S, B, _, _>(expression, operands, D)?))
 }
 
-/// [`einsum`] over complex numbers. The engine joins the parts of `f32` and `f64` and contracts complex numbers
-/// where that is faster; elsewhere a pairwise step is four real contractions.
+/// As [`einsum`], over complex numbers. The engine converts the parts of `f32` and `f64` to complex numbers where
+/// that is faster; otherwise a pairwise step is four real contractions.
 ///
-/// Conjugation is the caller's: `a.conj()`. Steps are not sliced: a budget, of elements of two parts,
-/// is kept or refused.
+/// Operands are not conjugated; pass `a.conj()` where needed. Steps are not sliced: a memory limit, for elements of
+/// two parts, is met or an error.
 ///
 /// # Errors
 /// As [`einsum`].

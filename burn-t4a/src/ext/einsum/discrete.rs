@@ -1,8 +1,8 @@
-//! Semirings without a derivative: booleans, integers, numbers of optima, K best values.
+//! Einsum without derivatives: booleans, integers, counts of optima, K best values.
 //!
-//! The engine computes them for every backend, but for booleans on devices with kernels over (max, ×). Elements cross as `TensorData`, which costs nothing
-//! with `BurnT4a` and a transfer with devices that have memory of their own, and is a fallback elsewhere,
-//! which the policy of routes may reject. Results are constants of the tape.
+//! The engine computes these for every backend, except for booleans on devices with kernels over (max, ×). Elements
+//! are exchanged as `TensorData`: free with `BurnT4a`, a transfer for devices with their own memory, and a fallback
+//! elsewhere that the route policy may reject. Results are constants of the tape.
 
 use burn_backend::DType as BurnDType;
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor, TensorPrimitive};
@@ -23,7 +23,7 @@ use crate::ext::operation::{Kernel, Operations, Semiring};
 use crate::ext::primitive::{Bools, Floats};
 use crate::ext::user::routed;
 
-/// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
+/// Plans a contraction whose result has `extra` axes beyond its labels and elements `factor` times as large.
 fn job<B: Operations, K, const D: usize>(
     op: &'static str,
     expression: impl Expression,
@@ -35,7 +35,7 @@ fn job<B: Operations, K, const D: usize>(
     Job::new(op, expression, operands, B::Device::clone, [D, extra, factor])
 }
 
-/// The result of a contraction in the engine, with the backend, and its route.
+/// Runs a planned contraction in the engine; returns the result on the backend, and its route.
 fn run<B: Operations, K: BasicOps<B>, const D: usize>(
     job: &Job<B::Device>,
     contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
@@ -43,15 +43,15 @@ fn run<B: Operations, K: BasicOps<B>, const D: usize>(
     let (data, route) = job.run(contract)?;
     let dtype = data.dtype;
     let result = match dtype {
-        // Stored as the backend stores booleans.
+        // Stored in the boolean format of the backend.
         BurnDType::Bool(_) => Tensor::from_data(data, &job.device),
         _ => Tensor::from_data(data, (&job.device, dtype)),
     };
     Ok((result, route))
 }
 
-/// [`einsum`](super::einsum) over (or, and) on booleans: true where an assignment of the summed labels
-/// satisfies all operands.
+/// As [`einsum`](super::einsum), over (or, and): true where an assignment of the summed labels satisfies all
+/// operands.
 ///
 /// ```
 /// use burn_t4a::ext::einsum::bool_einsum;
@@ -87,7 +87,7 @@ pub fn bool_einsum<B: Operations, const D: usize>(
     Ok(Tensor::from_primitive(flags.flags().0.clone()))
 }
 
-/// [`einsum`](super::einsum) over a semiring of signed integers, exact.
+/// As [`einsum`](super::einsum), over a semiring of signed integers, exact.
 ///
 /// ```
 /// use burn_t4a::ext::einsum::{MinPlus, int_einsum};
@@ -111,13 +111,12 @@ pub fn int_einsum<S: IntSemiring, B: Operations, const D: usize>(
     Ok(routed(result, route))
 }
 
-/// [`semiring_einsum`] and how many assignments of the summed labels attain each value.
+/// As [`semiring_einsum`], with the number of assignments of the summed labels that attain each value.
 ///
-/// The values are those of [`semiring_einsum`], with its gradient. Counts compare values bit for
-/// bit: they are exact where sums are, for floats that hold integers, and miss ties such as
-/// 0.1 + 0.2 with 0.3. An element that is 0 of the semiring, as a product that underflows, is
-/// attained by none. How often an infinite value or NaN is attained cannot be told, because it
-/// absorbs what differs; that is an error. (max, min) has no counts for the same reason:
+/// The values are those of [`semiring_einsum`], with its gradient. Values are compared bitwise: counts are exact if
+/// sums are, as for floats that hold integers, and miss ties such as 0.1 + 0.2 and 0.3. The count of an element
+/// equal to the semiring's zero, such as a product that underflows, is 0. The count of an infinite value or NaN is
+/// undefined, because it absorbs different terms; that is an error. (max, min) has no counts for the same reason:
 ///
 /// ```compile_fail
 /// use burn_t4a::{BurnT4a, ext::einsum::{MaxMin, counting_einsum}};
@@ -155,13 +154,13 @@ where
     Ok((values, routed(counts, route)))
 }
 
-/// The `K` best values of every sum, best first along a last axis of the result; fewer terms are
-/// padded with 0 of the semiring, and values attained twice are listed twice.
+/// The `K` best values of every sum, best first, along a last axis of the result. Missing values are padded with
+/// the zero of the semiring; values attained twice are listed twice.
 ///
 /// ```
 /// use burn_t4a::ext::einsum::{MinPlus, k_best_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn::tensor::Tensor;
+/// The two shortest paths over one of three stops.
 /// // The two shortest ways over one of three stops.
 /// let to = Tensor::<BurnT4a, 1>::from_floats([4.0, 1.0, 3.0], &T4aDevice);
 /// let from = Tensor::<BurnT4a, 1>::from_floats([1.0, 9.0, 3.0], &T4aDevice);
@@ -170,8 +169,8 @@ where
 /// # Ok::<(), burn_t4a::ext::ExtError>(())
 /// ```
 ///
-/// `D` is the number of labels of the result plus one. A constant of the tape: gradients of the
-/// best value are those of [`semiring_einsum`].
+/// `D` is the number of labels of the result plus one. The result is a constant of the tape; [`semiring_einsum`]
+/// gives the gradient of the best value.
 ///
 /// Cost: at most K ln K times the multiply-adds of the plan.
 ///

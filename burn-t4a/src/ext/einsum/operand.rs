@@ -1,4 +1,4 @@
-//! Tensors as operands: on the tape, complex, and as elements that leave it.
+//! Operands of einsum: tensors on the tape, complex tensors, and elements read to the host.
 
 use std::marker::PhantomData;
 
@@ -34,7 +34,7 @@ impl<B: Operations> Operand<B> {
         (self.0.dtype(), B::float_device(&self.0), self.0.shape())
     }
 
-    /// The elements, with the gradient left behind.
+    /// Reads the elements to the host, without gradients.
     pub(super) fn to_host(&self) -> HostOperand<B, Float> {
         let count = self.0.shape().num_elements();
         let shape = self.0.shape();
@@ -45,7 +45,7 @@ impl<B: Operations> Operand<B> {
     }
 }
 
-/// A tensor of booleans of any rank.
+/// A boolean tensor of any rank.
 #[derive(Clone, Debug)]
 pub struct FlagOperand<B: Backend>(BoolTensor<B>);
 
@@ -62,12 +62,12 @@ impl<B: Backend, const D: usize> From<Tensor<B, D, Bool>> for FlagOperand<B> {
 }
 
 impl<B: Operations> FlagOperand<B> {
-    /// 0 and 1 in `f32`.
+    /// Converts booleans to 0 and 1 in `f32`.
     pub(super) fn into_floats(self) -> Operand<B> {
         Operand(B::bool_into_float(self.0, FloatDType::F32))
     }
 
-    /// The elements.
+    /// Reads the elements to the host.
     pub(super) fn into_host(self) -> HostOperand<B, Bool> {
         let shape = self.0.shape();
         let flat = B::bool_reshape(self.0, [shape.num_elements()].into());
@@ -77,7 +77,7 @@ impl<B: Operations> FlagOperand<B> {
     }
 }
 
-/// Both parts of a complex tensor of any rank.
+/// A complex tensor of any rank as real and imaginary part.
 #[derive(Clone, Debug)]
 pub struct ComplexOperand<B: Backend>(pub(super) [Operand<B>; 2]);
 
@@ -87,7 +87,7 @@ impl<B: Backend, const D: usize> From<&Complex<B, D>> for ComplexOperand<B> {
     }
 }
 
-/// The elements of a tensor of any rank of kind `K`.
+/// Elements of a tensor of kind `K` and any rank, on the host.
 #[derive(Debug)]
 pub struct HostOperand<B: Backend, K>(pub(super) Host<B::Device>, PhantomData<fn() -> K>);
 

@@ -1,5 +1,5 @@
-//! What matrices are on Burn: `Tensor<B, D>` or `Complex<B, D>`, a number per matrix in the shape of the
-//! batch, `[1]` for a single matrix, since Burn has no tensors of rank 0.
+//! Implementation of [`Matrix`] for `Tensor<B, D>` and `Complex<B, D>`. A scalar per matrix has the shape of the
+//! batch, or `[1]` for a single matrix, since Burn has no tensors of rank 0.
 
 use burn_backend::get_device_settings;
 use burn_tensor::{Int, Tensor};
@@ -14,7 +14,7 @@ use crate::ext::operation::{Operand, Operations};
 use crate::ext::primitive::{Floats, Indices};
 use crate::ext::user::{routed, tensor};
 
-/// The primitives of real matrices, or of complex ones as a pair.
+/// Primitives of real matrices, or of complex ones as a pair.
 type Value<B> = Pair<Floats<B>>;
 
 fn floats<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
@@ -35,7 +35,7 @@ fn complex<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Compl
     }
 }
 
-/// Indices in the integer type of their device. Their route stays that of the factorisation.
+/// Converts indices to the integer dtype of their device; the route of the factorisation is kept.
 fn integers<B: Operations, const D: usize>(index: Indices<B>) -> Tensor<B, D, Int> {
     let dtype = get_device_settings::<B>(&B::int_device(&index.0)).int_dtype;
     let index = Operand::<B>::Integers(index);

@@ -1,10 +1,9 @@
-//! Fused operations of neural networks that stay fused on the tape.
+//! Fused neural-network operations that are one node on the tape.
 //!
-//! Under `Autodiff`, Burn computes softmax, layer norm, attention and cross-entropy as chains of
-//! elementary operations, each with a node and a tensor of its own. The functions here record one
-//! node with a derivative rule of its own. They take the arguments of Burn's functions, panic
-//! where those do, and compute on any backend that implements [`Operations`]; the operations themselves are
-//! values of [`t4a_nn`].
+//! Under `Autodiff`, Burn computes softmax, layer norm, attention and cross-entropy as chains of elementary
+//! operations, each with its own node and tensor. The functions here record one node with its own derivative rule.
+//! They have the arguments and panics of Burn's functions and run on any backend that implements [`Operations`];
+//! the operations themselves are values of [`t4a_nn`].
 //!
 //! ```
 //! use burn::backend::Autodiff;
@@ -30,7 +29,7 @@ use super::primitive::{Bools, Indices};
 use crate::backend::module::scores;
 use crate::boundary::accept;
 
-/// The one result of an operation.
+/// Applies an operation with one result; panics on its errors.
 #[track_caller]
 fn result<O: Operation, B: Operations, const D: usize>(
     op: O,
@@ -39,27 +38,27 @@ fn result<O: Operation, B: Operations, const D: usize>(
     accept(call(&op, inputs))
 }
 
-/// `eˣ / Σ eˣ` along `dim`.
+/// Softmax `eˣ / Σ eˣ` along `dim`.
 ///
 /// # Panics
-/// If there is no such axis.
+/// If `dim` is not an axis of `x`.
 pub fn softmax<B: Operations, const D: usize>(x: Tensor<B, D>, dim: usize) -> Tensor<B, D> {
     result(Softmax { axis: dim }, &[float(x)])
 }
 
-/// `x − ln Σ eˣ` along `dim`.
+/// Log-softmax `x − ln Σ eˣ` along `dim`.
 ///
 /// # Panics
-/// If there is no such axis.
+/// If `dim` is not an axis of `x`.
 pub fn log_softmax<B: Operations, const D: usize>(x: Tensor<B, D>, dim: usize) -> Tensor<B, D> {
     result(LogSoftmax { axis: dim }, &[float(x)])
 }
 
-/// `γ·(x − μ)/√(σ² + ε) + β` along the last axis, with its mean μ and biased variance σ²
-/// (Ba, Kiros, Hinton 2016).
+/// Layer norm `γ·(x − μ)/√(σ² + ε) + β` along the last axis, with mean μ and biased variance σ² (Ba, Kiros, Hinton
+/// 2016).
 ///
 /// # Panics
-/// Unless γ and β have one element per element of the last axis.
+/// Unless γ and β have the size of the last axis.
 pub fn layer_norm<B: Operations, const D: usize>(
     x: Tensor<B, D>,
     gamma: Tensor<B, 1>,
@@ -71,10 +70,10 @@ pub fn layer_norm<B: Operations, const D: usize>(
     result(LayerNorm { epsilon }, &inputs)
 }
 
-/// `γ·x/√(mean(x²) + ε)` along the last axis (Zhang, Sennrich 2019).
+/// RMS norm `γ·x/√(mean(x²) + ε)` along the last axis (Zhang, Sennrich 2019).
 ///
 /// # Panics
-/// Unless γ has one element per element of the last axis.
+/// Unless γ has the size of the last axis.
 pub fn rms_norm<B: Operations, const D: usize>(
     x: Tensor<B, D>,
     gamma: Tensor<B, 1>,
@@ -83,14 +82,15 @@ pub fn rms_norm<B: Operations, const D: usize>(
     result(RmsNorm { epsilon }, &[float(x), float(gamma)])
 }
 
-/// `softmax(S)·V` with scores `S = cap·tanh(scale·Q·Kᵀ/cap)`, −∞ where `mask` is true, plus `bias`.
+/// Scaled dot-product attention `softmax(S)·V` with scores `S = cap·tanh(scale·Q·Kᵀ/cap)`, −∞ where `mask` is true,
+/// plus `bias`.
 ///
-/// Shapes: `query: [B, H, L, d]`, `key: [B, H, S, d]`, `value: [B, H, S, e]`; mask and bias
-/// broadcast to `[B, H, L, S]`. On `BurnT4a` scores exist in tiles only, and a query that sees no
-/// key gets zeros.
+/// Shapes: `query: [B, H, L, d]`, `key: [B, H, S, d]`, `value: [B, H, S, e]`; mask and bias broadcast to
+/// `[B, H, L, S]`. On `BurnT4a` scores exist in tiles only, and the result for a query whose keys are all masked is
+/// zero.
 ///
 /// # Panics
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn attention<B: Operations>(
     query: Tensor<B, 4>,
     key: Tensor<B, 4>,
@@ -106,12 +106,12 @@ pub fn attention<B: Operations>(
     result(op, &inputs)
 }
 
-/// Mean over the rows of `ln Σ eˣ − x[target]`, the cross-entropy of `softmax(logits)`.
+/// Cross-entropy of `softmax(logits)`: the mean over rows of `ln Σ eˣ − x[target]`.
 ///
 /// Shapes: `logits: [N, C]`, `targets: [N]` with values in `0..C`.
 ///
 /// # Panics
-/// For shapes that do not fit; on `BurnT4a` also for targets that are no classes.
+/// If shapes do not match; on `BurnT4a` also for targets outside of `0..C`.
 pub fn cross_entropy<B: Operations>(
     logits: Tensor<B, 2>,
     targets: Tensor<B, 1, Int>,
@@ -119,7 +119,7 @@ pub fn cross_entropy<B: Operations>(
     cross_entropies(logits, targets).mean()
 }
 
-/// [`cross_entropy`] of every row. Panics as there.
+/// [`cross_entropy`] of each row, shape `[N]`. Panics as [`cross_entropy`].
 pub fn cross_entropies<B: Operations>(
     logits: Tensor<B, 2>,
     targets: Tensor<B, 1, Int>,

@@ -1,4 +1,5 @@
-//! Second derivatives of fused functions against Burn's own; `face/ext/tests` has the first ones, for both lines.
+//! Second derivatives of fused functions against Burn's own operations. First derivatives are tested in
+//! `face/ext/tests`, for all versions of Burn.
 
 use burn_autodiff::Autodiff;
 use burn_backend::{AutodiffBackend, Backend, TensorData};
@@ -25,7 +26,7 @@ fn close(a: TensorData, b: TensorData, context: &str) {
     }
 }
 
-/// What `burn_nn::LayerNorm` calls.
+/// Layer norm by the operations of `burn_nn::LayerNorm`.
 fn burns_norm<B: Backend, const D: usize>(
     x: Tensor<B, D>,
     gamma: Tensor<B, 1>,
@@ -38,7 +39,7 @@ fn burns_norm<B: Backend, const D: usize>(
     Tensor::from_primitive(TensorPrimitive::Float(B::layer_norm(x, gamma, beta, epsilon)))
 }
 
-/// The derivative of `Σ (∂L/∂x)²`, through the tape of the tape.
+/// The derivative of `Σ (∂L/∂x)²`, on nested tapes.
 #[test]
 fn second_derivatives_go_through_the_portable_rules() {
     type AA = Autodiff<A>;

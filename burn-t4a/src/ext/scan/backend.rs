@@ -1,4 +1,4 @@
-//! Scans on backends: the plain loop, and one node of a tape.
+//! The trait [`ScanBackend`] and its implementation for Burn's tape, where a scan is one node.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
@@ -25,8 +25,7 @@ use crate::ext::primitive::{Bools, Floats, Indices};
 use crate::ext::tape::passes::Observer;
 use crate::ext::tape::{is_tracked, record};
 
-/// A backend that scans run on. The default is the plain loop, which is right for every backend without a
-/// tape.
+/// A backend on which scans run. The default is the plain loop, which is correct for every backend without a tape.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how it runs scans",
     label = "not a `ScanBackend`",
@@ -34,16 +33,16 @@ use crate::ext::tape::{is_tracked, record};
     note = "a backend of your own: `impl burn_t4a::ext::scan::ScanBackend for MyBackend {{}}`"
 )]
 pub trait ScanBackend: Operations {
-    /// True if [`ScanBackend::scan`] chooses a path and reports it by [`Options::take_path`]. By default bodies
-    /// run step by step.
+    /// Returns true if [`ScanBackend::scan`] chooses an execution path and reports it by [`Options::take_path`]. By
+    /// default bodies run step by step.
     fn chooses_path() -> bool {
         false
     }
 
-    /// The last carry and all ys.
+    /// Runs a scan; returns the final carry and all ys.
     ///
     /// # Errors
-    /// Those of the steps.
+    /// Errors of the steps.
     fn scan(
         steps: Steps<Floats<Self>>,
         consts: Flat<Floats<Self>>,
@@ -55,10 +54,10 @@ pub trait ScanBackend: Operations {
         steps.run(&consts, init, &xs)
     }
 
-    /// Steps from `init` until the carry does not change any more.
+    /// Iterates from `init` until the carry changes by less than the tolerance.
     ///
     /// # Errors
-    /// Those of [`fixed_point`](super::fixed_point).
+    /// Errors of [`fixed_point`](super::fixed_point).
     fn fixed_point(
         steps: Steps<Floats<Self>>,
         consts: Flat<Floats<Self>>,
@@ -68,10 +67,10 @@ pub trait ScanBackend: Operations {
         body::fixed_point(&steps, &consts, init, settings)
     }
 
-    /// The last carry of a loop, or the result of its reverse sweep, which begins with `given`.
+    /// Final carry of a loop, or the result of its reverse sweep, which starts from `given`.
     ///
     /// # Errors
-    /// Those of [`while_loop`](super::while_loop).
+    /// Errors of [`while_loop`](super::while_loop).
     fn iterate(
         repeated: Repeated<Floats<Self>>,
         [consts, init, given]: [Flat<Floats<Self>>; 3],
@@ -81,10 +80,10 @@ pub trait ScanBackend: Operations {
         body::iterate(&repeated, &consts, init, given)
     }
 
-    /// The results of the branch that an index takes.
+    /// Results of the branch selected by an index.
     ///
     /// # Errors
-    /// Those of [`switch`](super::switch).
+    /// Errors of [`switch`](super::switch).
     fn switch(
         index: Operand<Self>,
         branches: Vec<Steps<Floats<Self>>>,
@@ -93,22 +92,23 @@ pub trait ScanBackend: Operations {
         body::switch(&index, &branches, &operands)
     }
 
-    /// True if tensors may hide a batch, so that a test or an index may differ between examples.
+    /// Returns true if tensors of this backend may have a hidden batch axis, so that a condition or an index may
+    /// differ between examples.
     fn batches() -> bool {
         false
     }
 
-    /// True if this tensor hides a batch.
+    /// Returns true if this tensor has a hidden batch axis.
     fn is_batched(x: &Operand<Self>) -> bool {
         let _ = x;
         false
     }
 }
 
-/// [`ScanBackend::scan`] of a backend around `B`: a scan of `B` where that chooses a path, else the plain loop.
+/// [`ScanBackend::scan`] of a backend around `B`: a scan of `B` if that chooses a path, otherwise the plain loop.
 ///
 /// # Errors
-/// Those of the steps and of the scan below.
+/// Errors of the steps and of the scan of `B`.
 pub fn scan_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     steps: &Steps<L::Above>,
     consts: &[Value<L::Above>],
@@ -128,7 +128,7 @@ pub fn scan_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
 /// [`ScanBackend::fixed_point`] of a backend around `B`, by that of `B`.
 ///
 /// # Errors
-/// Those of [`fixed_point`](super::fixed_point).
+/// Errors of [`fixed_point`](super::fixed_point).
 pub fn fixed_point_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     steps: &Steps<L::Above>,
     consts: &[Value<L::Above>],
@@ -142,10 +142,11 @@ pub fn fixed_point_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     Ok(x)
 }
 
-/// [`ScanBackend::iterate`] of a backend around `B`, by that of `B`. The test gives the same truth value for all of a batch.
+/// [`ScanBackend::iterate`] of a backend around `B`, by that of `B`. The condition must be the same for the whole
+/// batch.
 ///
 /// # Errors
-/// Those of the steps and of the loop below.
+/// Errors of the steps and of the loop of `B`.
 pub fn iterate_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     repeated: &Repeated<L::Above>,
     [consts, init, given]: [Flat<L::Above>; 3],
@@ -155,10 +156,10 @@ pub fn iterate_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     iterate_below_level::<L>(repeated, &consts, &init, &given, below)
 }
 
-/// [`ScanBackend::switch`] of a backend around `B`, by that of `B`, with an index that is the same for all of a batch.
+/// [`ScanBackend::switch`] of a backend around `B`, by that of `B`. The index must be the same for the whole batch.
 ///
 /// # Errors
-/// Those of the branches and of the choice below.
+/// Errors of the branches and of `B`.
 pub fn switch_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     index: &Value<L::Above>,
     branches: &[Steps<L::Above>],
@@ -188,7 +189,7 @@ impl ScanBackend for burn_ndarray::NdArray {}
 impl<R: burn_router::RunnerChannel> ScanBackend for burn_router::BackendRouter<R> {}
 
 impl<B: ScanBackend, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
-    /// True if the backend below chooses a path and is no tape: both passes are scans there.
+    /// Returns true if the inner backend chooses a path and is not a tape: both passes are scans there.
     fn chooses_path() -> bool {
         B::chooses_path() && !B::ad_enabled(&B::Device::default())
     }
@@ -261,7 +262,7 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
     type Below = Floats<B>;
     type Kind = ();
 
-    /// Each takes a thread until the pass ends.
+    /// Each span occupies a thread until the pass ends.
     const SPANS: usize = 512;
 
     fn kind(&self) {}
@@ -313,14 +314,15 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
         );
     }
 
-    /// In Burn 0.21 `backward` ends by locking all graphs, that of the pass around it among them, so it runs
-    /// on a thread of its own that ends with that pass; what it has found out is known before.
+    /// In Burn 0.21 `backward` ends by locking all graphs, including that of the surrounding pass. So it runs on a
+    /// separate thread that ends with that pass; its cotangents are sent before.
     ///
-    /// Such a thread holds the tables of its graph until then, which are as large as the graph was. So all spans of
-    /// a pass share one graph: each is recorded below an anchor, a leaf of that graph, once the span before is
-    /// dropped, and joins the anchor of the next one. (Not one anchor for all: a pass consumes it.) When Burn
-    /// merges graphs, it enters the first node of each into its tables once more, and removes the entry only when it
-    /// drops that node. First nodes are anchors, so all of them are held until the last span is done.
+    /// The thread holds the tables of its graph until then, which are as large as the graph was. So all spans of a
+    /// pass share one graph: each span is recorded below an anchor, a leaf of that graph, after the previous span
+    /// has been dropped, and is joined to the anchor of the next span. (One anchor for all spans is impossible,
+    /// because a pass consumes it.) When Burn merges graphs, it inserts the first node of each into its tables
+    /// again, and removes the entry only when it drops that node. First nodes are anchors, so all anchors are held
+    /// until the last span is done.
     fn back(span: Span<Self>, anchors: &mut Vec<Self>) -> Result<Cotangents<Floats<B>>> {
         let mut found = span.known();
         if anchors.is_empty() {
@@ -333,7 +335,7 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
         let (sender, receiver) = channel();
         let run = move || {
             let tell = sender.clone();
-            // Nodes that the pass does not reach hold senders as well: a panic has to be told.
+            // Nodes that the pass does not reach hold senders too, so a panic must be reported explicitly.
             let back = AssertUnwindSafe(|| {
                 match inside(|| span.record(anchors, move |told| drop(tell.send(Ok(told))))) {
                     Ok(Some(root)) => Self::backward(root),
@@ -364,7 +366,7 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
         records::forget::<B, C>(steps, done, &like.0)
     }
 
-    /// A pass inside of another one never ends: see [`Tape::back`]. Inside of one it is too late to observe.
+    /// A pass inside of another one deadlocks, see [`Tape::back`]. Within a reverse pass nothing can be observed.
     fn observe() -> impl FnOnce() -> Option<bool> {
         let observer = (!records::is_inside()).then(Observer::new);
         move || observer.map_or(Some(false), |observer| observer.ended_pass())

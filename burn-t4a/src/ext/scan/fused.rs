@@ -1,5 +1,5 @@
-//! Recurrences in one kernel each, on any backend that implements [`Operations`], with derivatives of all
-//! orders. The operations are values of [`t4a_scan`].
+//! Recurrences as single kernels, on any backend that implements [`Operations`], with derivatives of any order. The
+//! operations are values of [`t4a_scan`].
 
 use burn_tensor::Tensor;
 pub use t4a_scan::{
@@ -16,10 +16,10 @@ fn tensor<B: Operations, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
     Tensor::from_primitive(burn_tensor::TensorPrimitive::Float(x.0))
 }
 
-/// `y_t = x_0 ⊕ … ⊕ x_t` along an axis: [`Cumulative`].
+/// Cumulative operation `y_t = x_0 ⊕ … ⊕ x_t` along an axis: [`Cumulative`].
 ///
 /// # Errors
-/// If there is no such axis.
+/// If `x` has no such axis.
 pub fn cumulative<B: Operations, const D: usize>(
     kind: Running,
     x: Tensor<B, D>,
@@ -29,10 +29,11 @@ pub fn cumulative<B: Operations, const D: usize>(
     Ok(call(&Cumulative { reverse, ..Cumulative::new(kind, axis) }, &[float(x)])?)
 }
 
-/// `h_t = a_t h_{t−1} + b_t` along an axis, from h₀ (with size 1 along it) or 0: [`LinearRecurrence`].
+/// Linear recurrence `h_t = a_t h_{t−1} + b_t` along an axis, from h₀ (size 1 along the axis) or 0:
+/// [`LinearRecurrence`].
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn linear_recurrence<B: Operations, const D: usize>(
     a: Tensor<B, D>,
     b: Tensor<B, D>,
@@ -47,10 +48,10 @@ pub fn linear_recurrence<B: Operations, const D: usize>(
     Ok(call(&op, &inputs)?)
 }
 
-/// [`linear_recurrence`] of complex numbers: the kernel of diagonal state-space layers.
+/// As [`linear_recurrence`], over complex numbers: the kernel of diagonal state-space layers.
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn complex_linear_recurrence<B: Operations, const D: usize>(
     a: Complex<B, D>,
     b: Complex<B, D>,
@@ -69,10 +70,10 @@ pub fn complex_linear_recurrence<B: Operations, const D: usize>(
     Ok(Complex::new(re, im).unwrap_or_else(|_| unreachable!("parts of one shape and dtype")))
 }
 
-/// `y_t = x_0 ∘ … ∘ x_t` for elements of several tensors: [`AssociativeScan`].
+/// Associative scan `y_t = x_0 ∘ … ∘ x_t` of elements that consist of several tensors: [`AssociativeScan`].
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn associative_scan<B: Operations, M: Monoid, const D: usize>(
     op: &AssociativeScan<M>,
     x: Vec<Tensor<B, D>>,
@@ -81,13 +82,13 @@ pub fn associative_scan<B: Operations, M: Monoid, const D: usize>(
     Ok(apply(op, &inputs)?.results.into_iter().map(tensor).collect())
 }
 
-/// The states of a recurrent layer over a sequence, h and for an LSTM c: [`Recurrent`].
+/// States of a recurrent layer over a sequence (h, and c for an LSTM): [`Recurrent`].
 ///
-/// Shapes: `z: [n, batch, gates·width]`, `weight: [width, gates·width]`, `bias: [gates·width]`, first states
-/// `[batch, width]`, as many as the cell has, or none.
+/// Shapes: `z: [n, batch, gates·width]`, `weight: [width, gates·width]`, `bias: [gates·width]`; initial states
+/// `[batch, width]`, one per state of the cell, or none.
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn recurrent<B: Operations>(
     cell: Cell,
     z: Tensor<B, 3>,
@@ -103,24 +104,24 @@ pub fn recurrent<B: Operations>(
     Ok(apply(&op, &inputs)?.results.into_iter().map(tensor).collect())
 }
 
-/// The linear Gaussian system that [`kalman_filter`] estimates.
+/// Linear Gaussian state-space model, for [`kalman_filter`].
 #[derive(Clone, Debug)]
 pub struct System<B: Operations> {
-    /// F: `[d, d]`.
+    /// Transition matrix F, shape `[d, d]`.
     pub transition: Tensor<B, 2>,
-    /// Q: `[d, d]`.
+    /// Covariance Q of the process noise, shape `[d, d]`.
     pub process_noise: Tensor<B, 2>,
-    /// H: `[m, d]`.
+    /// Observation matrix H, shape `[m, d]`.
     pub observation: Tensor<B, 2>,
-    /// R: `[m, m]`.
+    /// Covariance R of the observation noise, shape `[m, m]`.
     pub observation_noise: Tensor<B, 2>,
 }
 
-/// Means `[batch, n, d]`, covariances `[n, d, d]` and log-likelihoods `[batch, n]` of observations
-/// `y: [batch, n, m]` from a first mean and covariance: [`KalmanFilter`].
+/// Kalman filter: means `[batch, n, d]`, covariances `[n, d, d]` and log-likelihoods `[batch, n]` of observations
+/// `y: [batch, n, m]`, from an initial mean and covariance: [`KalmanFilter`].
 ///
 /// # Errors
-/// For shapes that do not fit.
+/// If shapes do not match.
 pub fn kalman_filter<B: Operations>(
     system: System<B>,
     y: Tensor<B, 3>,

@@ -1,13 +1,13 @@
-//! Tangents of a scan, step by step.
+//! Tangents of a scan, computed step by step by two nested tapes.
 //!
 //! ```text
-//! y = f(x)            the body on the upper tape
-//! g(u) = Jᵀ u         its reverse pass, which the lower tape records; u is 0
+//! y = f(x)            the body on the outer tape
+//! g(u) = Jᵀ u         its reverse pass, recorded by the inner tape, at u = 0
 //! d⟨g(u), v⟩/du = J v the reverse pass of that
 //! ```
 //!
-//! Both tapes end with the step, so that no memory grows with the number of steps. What has no tangent is
-//! not recorded: consts, xs and leaves of the carry become active one by one, as tangents reach them.
+//! Both tapes end with the step, so memory does not grow with the number of steps. Operands without a tangent are
+//! not recorded: consts, xs and leaves of the carry become tracked when a tangent reaches them.
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -27,26 +27,26 @@ use crate::ext::tree::{Structure, Tree};
 /// A tape over a tape.
 type Twice<B, C, D> = Autodiff<Autodiff<B, C>, D>;
 
-/// A tensor with its tangent; `None` is zero. Integers and truth values have none.
+/// A tensor with its tangent; `None` means zero. Integers and booleans have none.
 type Moving<B> = (Operand<B>, Option<Floats<B>>);
 
 type Flat<B> = body::Flat<Floats<B>>;
 
-/// A tensor of the upper tape with the tangent that it stands for.
+/// A tensor of the outer tape with its tangent.
 type Entered<B, C, D> = (Floats<Twice<B, C, D>>, Floats<B>);
 
-/// Values of a tree of type `S` and of one of type `YS` with their tangents.
+/// Values of a tree of type `S` and of one of type `YS`, and their tangents.
 pub type Pushed<S, YS> = ((S, YS), (S, YS));
 
-/// [`scan`](super::scan) and its derivative along tangents of consts, init and xs: the last carry and all
-/// ys, and the tangents of both.
+/// A [`scan`](super::scan) and its derivative along tangents of consts, init and xs: the final carry and all ys,
+/// and the tangents of both.
 ///
-/// A tangent has structure, shapes and dtypes of what it belongs to, and anything in the place of integers and truth
-/// values, which have no tangent; `None` is zero and saves the work. The tangents of integers among the results are zeros.
-/// The body is ordinary code on a tape over a tape. All tensors are constants of both.
+/// A tangent has the structure, shapes and dtypes of its primal; values at integer and boolean leaves are ignored.
+/// `None` means zero and saves work. Tangents of integer results are zeros. The body is ordinary code on a tape
+/// over a tape, and all tensors are constants of both tapes.
 ///
-/// Cost: per step the body once and two reverse passes, about four times the body. Memory does not depend on
-/// the number of steps, ys aside.
+/// Cost: per step one call of the body and two reverse passes, about four times the body. Memory does not depend on
+/// the number of steps, except for ys.
 ///
 /// ```
 /// use burn_autodiff::Autodiff;
@@ -68,7 +68,7 @@ pub type Pushed<S, YS> = ((S, YS), (S, YS));
 /// ```
 ///
 /// # Errors
-/// As [`scan`](super::scan); tangents that do not fit; operands that are tracked, whose gradients would be
+/// As [`scan`](super::scan); tangents that do not match their primals; tracked operands, whose gradients would be
 /// lost.
 pub fn scan_jvp<B, C, D, F, K, S, XS, X, Y, YS>(
     body: F,
@@ -100,7 +100,7 @@ where
     Ok((prepared.build(values)?, prepared.build(tangents)?))
 }
 
-/// The leaves of an operand below both tapes, with their tangents.
+/// Leaves of an operand as constants of both tapes, with their tangents.
 fn moving<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<Twice<B, C, D>>>(
     what: &'static str,
     values: &Flat<Twice<B, C, D>>,
@@ -127,7 +127,7 @@ fn moving<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<T
     .collect()
 }
 
-/// Below both tapes, of which it is a constant.
+/// Value of a constant below both tapes; an error if it is tracked.
 fn below<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     what: &'static str,
     x: &Operand<Twice<B, C, D>>,
@@ -157,7 +157,7 @@ fn above<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     x.map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
 
-/// A flat list of values and one of tangents; zeros where there is none.
+/// Splits a list into values and tangents; missing tangents are zeros.
 fn unzipped<B: Operations>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
     let filled = |(x, v): Moving<B>| {
         let v = v.map_or_else(|| x.zeros(&x.shape()), Value::Float);
@@ -166,7 +166,7 @@ fn unzipped<B: Operations>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
     all.into_iter().map(filled).unzip()
 }
 
-/// Carry and ys, values and tangents of them.
+/// Carry and ys, their values and tangents.
 type Results<B, C, D> = [[Flat<Twice<B, C, D>>; 2]; 2];
 
 fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
@@ -228,7 +228,7 @@ fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     let carries = carry.len();
     let outputs: Vec<_> = carry.into_iter().chain(y).collect();
 
-    // ⟨y, u⟩ with u = 0 on the lower tape: u is where J v arrives.
+    // ⟨y, u⟩ with u = 0 on the inner tape; J v is the gradient with respect to u.
     let mut pairing = None;
     let mut directions = Vec::with_capacity(outputs.len());
     for output in &outputs {
@@ -253,7 +253,7 @@ fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     if let Some(pairing) = pairing {
         let gradients = Upper::<B, C, D>::backward(pairing);
         for (leaf, v) in leaves {
-            // g(u), unless nothing depends on the leaf.
+            // g(u), unless the leaf has no influence.
             if let Some(g) = Upper::<B, C, D>::grad(&leaf.0, &gradients)
                 && is_tracked::<B, C>(&g)
             {
@@ -271,7 +271,7 @@ fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     Ok([all, y])
 }
 
-/// `sum ← sum + ⟨x, y⟩`: of such a sum the reverse pass begins with y and x exactly.
+/// `sum ← sum + ⟨x, y⟩`. The reverse pass of this sum starts with exactly y and x as cotangents.
 fn add_product<B: Backend>(sum: &mut Option<FloatTensor<B>>, x: FloatTensor<B>, y: FloatTensor<B>) {
     let product = B::float_sum(B::float_mul(x, y));
     *sum = Some(match sum.take() {

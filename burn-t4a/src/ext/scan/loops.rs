@@ -1,4 +1,4 @@
-//! Loops that end by a test or at a solution, branches, and functions that run again in the reverse pass.
+//! `while_loop`, `fori_loop`, `cond`, `switch`, `checkpoint`, `fixed_point` and `root`.
 
 use std::ops::Range;
 
@@ -13,13 +13,14 @@ use crate::ext::operation::Operand;
 use crate::ext::primitive::{Floats, Indices};
 use crate::ext::tree::Tree;
 
-/// The carry after steps `c ← body(consts, c)` as long as `test(consts, c)` holds. `jax.lax.while_loop`.
+/// The carry after steps `c ← body(consts, c)` while `test(consts, c)` is true, as `jax.lax.while_loop`.
 ///
-/// The test gives one truth value, shape `[1]`, which is read on the host before each step. On a tape the loop is one node:
-/// it is run without a tape to count its steps, and then is a [`scan`] of as many, with the memory policy of the options; a
-/// function that `compile` records contains one instruction, whose reverse pass keeps all carries. Under `vmap` the loop runs
-/// as long as one example goes on, and the others keep their carries: then the body also runs on carries for which the test
-/// does not hold. Test and body must not use tracked tensors that are not in consts, and give the same results each time.
+/// The test returns one boolean of shape `[1]`, which is read on the host before each step. On a tape the loop is
+/// one node: it runs without a tape first to count its steps and then is a [`scan`] of that length, with the memory
+/// policy of the options. A function recorded by `compile` contains one instruction, whose reverse pass keeps all
+/// carries. Under `vmap` the loop runs while the test of any example is true, and the other examples keep their
+/// carries; the body then also runs on carries for which the test is false. Test and body must not use tracked
+/// tensors that are not in consts, and must be deterministic.
 ///
 /// ```
 /// use burn_autodiff::Autodiff;
@@ -28,7 +29,7 @@ use crate::ext::tree::Tree;
 /// use burn_tensor::Tensor;
 ///
 /// type T = Tensor<Autodiff<BurnT4a>, 1>;
-/// // a, a², a⁴, … until it is beyond 100.
+/// // a, a², a⁴, … until the value exceeds 100.
 /// let a = T::from_floats([3.0], &T4aDevice).require_grad();
 /// let last = while_loop(
 ///     |(), x: T| x.lower_equal_elem(100.0),
@@ -44,8 +45,8 @@ use crate::ext::tree::Tree;
 /// ```
 ///
 /// # Errors
-/// [`ScanError::Endless`] beyond [`Options::limit`]; [`ScanError::NotOne`]; a carry that changes structure, shape or dtype;
-/// [`ScanError::Captured`], [`ScanError::DTypes`].
+/// [`ScanError::Endless`] after more steps than [`Options::limit`]; [`ScanError::NotOne`] if the test has another
+/// shape; a carry that changes structure, shape or dtype; [`ScanError::Captured`], [`ScanError::DTypes`].
 pub fn while_loop<B, T, F, K, S>(
     test: T,
     body: F,
@@ -70,7 +71,7 @@ where
     looped.build(last)
 }
 
-/// Steps that leave the carry of an example as it is where the test does not hold for it.
+/// Steps that keep the carry of examples whose test is false.
 fn masked<B: ScanBackend>(test: Steps<Floats<B>>, body: Steps<Floats<B>>) -> Steps<Floats<B>> {
     let own = body.clone();
     let step = move |consts: Flat<Floats<B>>, carry: Flat<Floats<B>>, x| {
@@ -88,7 +89,8 @@ fn masked<B: ScanBackend>(test: Steps<Floats<B>>, body: Steps<Floats<B>>) -> Ste
     body.with_body(step)
 }
 
-/// The carry after `c ← body(consts, c, i)` for every i of a range. `jax.lax.fori_loop`: a [`scan`] over integers.
+/// The carry after `c ← body(consts, c, i)` for every i of a range, as `jax.lax.fori_loop`: a [`scan`] over
+/// integers.
 ///
 /// ```
 /// use burn_t4a::ext::scan::{Options, fori_loop};
@@ -104,7 +106,7 @@ fn masked<B: ScanBackend>(test: Steps<Floats<B>>, body: Steps<Floats<B>>) -> Ste
 /// ```
 ///
 /// # Errors
-/// Those of [`scan`]; [`ScanError::LengthRequired`] without a tensor in consts and init, which say where integers lie.
+/// As [`scan`]; [`ScanError::LengthRequired`] if consts and init have no tensor, so that the device is unknown.
 pub fn fori_loop<B, F, K, S>(
     range: Range<i64>,
     body: F,
@@ -127,7 +129,7 @@ where
     Ok(last)
 }
 
-/// `then(x)` where the condition holds, else `otherwise(x)`. `jax.lax.cond`: [`switch`] with two branches.
+/// `then(x)` if the condition is true, otherwise `otherwise(x)`, as `jax.lax.cond`: [`switch`] with two branches.
 ///
 /// ```
 /// use burn_t4a::ext::scan::cond;
@@ -142,7 +144,7 @@ where
 /// ```
 ///
 /// # Errors
-/// Those of [`switch`].
+/// As [`switch`].
 pub fn cond<B, F, G, K, Y>(
     condition: Tensor<B, 1, Bool>,
     then: F,
@@ -159,14 +161,13 @@ where
     switch(condition.int(), vec![Box::new(otherwise), Box::new(then)], operands)
 }
 
-/// The result of the branch with this number, the first one for negative numbers and the last one for those beyond it.
-/// `jax.lax.switch`.
+/// The result of the branch with this index, clamped to the range of branches, as `jax.lax.switch`.
 ///
-/// The number has the shape `[1]` and is read on the host. Only the branch that it names runs; on a tape that branch is
-/// recorded. A function that `compile` records contains all branches as one instruction, whose reverse pass runs the branch
-/// once more. Under `vmap` with numbers that differ all branches run, and every example takes its own result; gradients of
-/// the other branches are then multiplied by zero, so that an infinite one becomes NaN. In a compiled function the branches must
-/// not use tracked tensors that are not operands.
+/// The index has shape `[1]` and is read on the host. Only the selected branch runs; on a tape that branch is
+/// recorded. A function recorded by `compile` contains all branches in one instruction, whose reverse pass runs the
+/// selected branch once more. Under `vmap` with different indices all branches run, and every example selects its
+/// result; gradients of the other branches are multiplied by zero, so an infinite gradient becomes NaN. In a
+/// compiled function the branches must not use tracked tensors that are not operands.
 ///
 /// ```
 /// use burn_t4a::ext::scan::{Branch, switch};
@@ -183,8 +184,8 @@ where
 /// ```
 ///
 /// # Errors
-/// [`ScanError::NoBranch`]; [`ScanError::NotOne`]; [`ScanError::Branches`] or [`ScanError::Structure`] for branches that ran and
-/// whose results differ in structure, shape or dtype.
+/// [`ScanError::NoBranch`]; [`ScanError::NotOne`]; [`ScanError::Branches`] or [`ScanError::Structure`] if the
+/// results of branches that ran differ in structure, shape or dtype.
 pub fn switch<B, K, Y>(
     index: Tensor<B, 1, Int>,
     branches: Vec<Branch<K, Y>>,
@@ -206,7 +207,7 @@ where
     choice.build(results)
 }
 
-/// Results of all branches, of which every example takes its own.
+/// Results of all branches, from which every example selects its own.
 fn every_branch<B: ScanBackend>(
     index: &Operand<B>,
     branches: &[Steps<Floats<B>>],
@@ -228,13 +229,13 @@ fn every_branch<B: ScanBackend>(
     found.ok_or(ScanError::NoBranch)
 }
 
-/// `f(x)`, of which a tape keeps x only: the reverse pass runs f once more. `jax.checkpoint`, and
+/// `f(x)`, of which a tape keeps only x: the reverse pass runs f once more, as `jax.checkpoint` and
 /// `torch.utils.checkpoint`.
 ///
-/// Memory of the records of f so lasts as long as its own part of the reverse pass; the cost is one more run of f.
-/// Functions of the model in sequence, each in a checkpoint, keep their arguments and the records of one of them.
-/// Of a loop, [`scan`] keeps √N carries in the same way. f must not use tracked tensors that are not in x, and
-/// gives the same result each time: no dropout inside.
+/// The records of f exist only during its own part of the reverse pass; the cost is one more run of f. Functions in
+/// sequence, each in a checkpoint, keep their arguments and the records of one of them. For loops, [`scan`] keeps
+/// √N carries by the same method. f must not use tracked tensors that are not in x, and must be deterministic: no
+/// dropout.
 ///
 /// ```
 /// use burn_autodiff::Autodiff;
@@ -252,7 +253,7 @@ fn every_branch<B: ScanBackend>(
 /// ```
 ///
 /// # Errors
-/// [`ScanError::Captured`] for such a tracked tensor; [`ScanError::DTypes`].
+/// [`ScanError::Captured`] for a tracked tensor that is not in x; [`ScanError::DTypes`].
 pub fn checkpoint<B, F, K, Y>(f: F, x: K) -> Result<Y>
 where
     B: ScanBackend,
@@ -265,14 +266,15 @@ where
     prepared.build_only(results)
 }
 
-/// The x for which `x = f(θ, x)`, by iteration from `init`: layers in equilibrium, implicit steps, self-consistent fields,
-/// value iteration. `optimistix.fixed_point`.
+/// The solution of `x = f(θ, x)` by iteration from `init`, as `optimistix.fixed_point`: equilibrium layers,
+/// implicit steps, self-consistent fields, value iteration.
 ///
-/// On a tape it is one node, whose rule solves `u = x̄ + (∂f/∂x)ᵀ u` in the same way: nothing of the iteration is kept, and the
-/// result does not depend on `init`, which gets no gradient. Under `jvp` tangents are iterated along, under `vmap` all examples
-/// as long as one of them changes. f must be a contraction near the solution; then both converge, and an error of
-/// [`FixedPoint::tolerance`] is left times 1/(1 − ρ), for the spectral radius ρ of ∂f/∂x. f must not use tracked tensors
-/// that are not in θ. The largest change is read on the host after each step.
+/// On a tape it is one node, whose rule solves `u = x̄ + (∂f/∂x)ᵀ u` by the same iteration: no steps are kept, and
+/// the result does not depend on `init`, which has no gradient. Under `jvp` tangents are iterated along with
+/// values; under `vmap` all examples are iterated while one of them changes. f must be a contraction near the
+/// solution; then both iterations converge, with an error of [`FixedPoint::tolerance`] times 1/(1 − ρ), where ρ is
+/// the spectral radius of ∂f/∂x. f must not use tracked tensors that are not in θ. The largest change is read on
+/// the host after each step.
 ///
 /// ```
 /// use burn_autodiff::Autodiff;
@@ -281,7 +283,7 @@ where
 /// use burn_tensor::Tensor;
 ///
 /// type T = Tensor<Autodiff<BurnT4a>, 1>;
-/// // x = (x + a/x)/2 is the root of a, whose derivative is 1/(2 x).
+/// // x = (x + a/x)/2 is the square root of a, whose derivative is 1/(2 x).
 /// let a = T::from_floats([4.0, 9.0], &T4aDevice).require_grad();
 /// let mean = |a: T, x: T| (x.clone() + a / x) * 0.5;
 /// let x = fixed_point(mean, a.clone(), T::ones([2], &T4aDevice), &FixedPoint::default())?;
@@ -291,9 +293,9 @@ where
 /// ```
 ///
 /// # Errors
-/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at
-/// NaN, also of the cotangents, which have at most 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`];
-/// [`ScanError::Carry`] if f changes a shape or dtype.
+/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`]
+/// steps or at NaN, also for the cotangents, which have at most 511 steps in Burn 0.21; [`ScanError::Captured`],
+/// [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
 pub fn fixed_point<B, F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
 where
     B: ScanBackend,
@@ -306,12 +308,13 @@ where
     solution(prepared, steps, settings)
 }
 
-/// The x for which `f(θ, x) = 0`, by Broyden's method from `init`: `optimistix.root_find`. f returns as many numbers as x has.
+/// The solution of `f(θ, x) = 0` by Broyden's method from `init`, as `optimistix.root_find`. f returns as many
+/// elements as x has.
 ///
-/// It is the [`fixed_point`] of x − f(θ, x) with that method whatever the settings say, 30 corrections unless they say more,
-/// and so are derivatives: by the implicit function theorem, without records of the steps. No line search is made: f should
-/// be scaled so that its derivative is near 1, or `init` near the root. f(θ, x) is below the tolerance times one plus the largest
-/// number of x when it ends.
+/// It is the [`fixed_point`] of x − f(θ, x) by Broyden's method, independent of the method in the settings, with 30
+/// corrections unless the settings have more. Derivatives use the implicit function theorem, without records of the
+/// steps. There is no line search: f should be scaled so that its derivative is near 1, or `init` should be near
+/// the root. On return |f(θ, x)| is below the tolerance times one plus the largest |x|.
 ///
 /// ```
 /// use burn_autodiff::Autodiff;
@@ -330,7 +333,7 @@ where
 /// ```
 ///
 /// # Errors
-/// Those of [`fixed_point`].
+/// As [`fixed_point`].
 pub fn root<B, F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
 where
     B: ScanBackend,

@@ -1,18 +1,18 @@
-//! Scans: a body that is run step by step, with a carry, and recurrences as fused operations.
+//! Scans: a loop body with a carry, run step by step, and recurrences as fused operations.
 //!
 //! ```text
-//! scan      any body; on a tape one node, with bounded memory
+//! scan      any body; one node on a tape, with bounded memory
 //! loops     while_loop, fori_loop, cond, switch, checkpoint, fixed_point, root
 //! jvp       tangents of such a scan
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! ```
 //!
-//! Consts, carries, xs and ys are [trees](Tree) of tensors of any kind; floats of them have derivatives.
+//! Consts, carries, xs and ys are [trees](Tree) of tensors of any kind; float leaves have derivatives.
 //!
-//! On a tape spans of steps run again in the reverse pass, each on a thread of its own, so that there are at
-//! most 512 of them. Tensors are bounded so, and with [`Policy::Sqrt`] Burn's records of the operations, too: what
-//! is left is about 0.3 KiB per step in lists of Burn's nodes, until the pass around the scan ends. `Revolve` runs
-//! steps again inside of that pass, where Burn keeps about 2 KiB per operation: it is for large carries.
+//! On a tape spans of steps run again in the reverse pass, each on its own thread, so there are at most 512 spans.
+//! This bounds the memory of tensors and, with [`Policy::Sqrt`], that of Burn's records of operations; about 0.3
+//! KiB per step remain in lists of Burn's nodes until the surrounding pass ends. `Revolve` repeats steps inside of
+//! that pass, where Burn keeps about 2 KiB per operation: use it for large carries.
 //!
 //! ```
 //! use burn_autodiff::Autodiff;
@@ -62,25 +62,25 @@ pub use t4a_scan::body::{
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
-/// `(carry, y_t) = body(consts, carry, x_t)` for every element of the leading axis of xs; the last carry
-/// and all ys along a leading axis.
+/// Runs `(carry, y_t) = body(consts, carry, x_t)` for every element of the leading axis of xs; returns the final
+/// carry, and all ys stacked along a leading axis, as `jax.lax.scan`.
 ///
-/// Without xs, `xs = ()` and a length; without ys, `y = ()`. An element of a tensor of rank 1 has
-/// shape `[1]`. With no steps the carry is `init`, and the body runs once on zeros for the shapes of ys.
-/// A passed-through tensor, any view as xs, and scans in scans are fine.
+/// Without xs, pass `xs = ()` and a length; without ys, return `y = ()`. An element of a tensor of rank 1 has shape
+/// `[1]`. With zero steps the carry is `init`, and the body runs once on zeros to find the shapes of ys. The body
+/// may return tensors unchanged, xs may be any view, and scans may be nested.
 ///
-/// On a tape the whole scan is one node unless [`Memory::StoreAll`] is asked for or it has up to 4 steps: gradients of
-/// consts, init and xs, in the same order of sums under every policy. The body must not use tracked tensors that it
-/// was not given, and gives the same result each time. Body and nodes run on several threads, though never at
-/// the same time.
+/// On a tape the whole scan is one node, unless [`Memory::StoreAll`] is chosen or it has at most 4 steps. Gradients
+/// of consts, init and xs are summed in the same order under every policy. The body must not use tracked tensors
+/// that are not its arguments, and must be deterministic. Body and nodes run on several threads, but never at the
+/// same time.
 ///
-/// A body may compute gradients itself, by `backward` on its thread: a learned learning rate, say. Reverse passes of
-/// Burn 0.21 do not nest, so such a body is found out by its first steps, and all of its steps are recorded, as
-/// with [`Memory::StoreAll`].
+/// A body may compute gradients itself, by `backward` on its thread, for example of a learned learning rate.
+/// Reverse passes of Burn 0.21 do not nest; the first steps detect such a body, and all of its steps are then
+/// recorded, as with [`Memory::StoreAll`].
 ///
 /// # Errors
-/// Lengths that disagree, a carry that changes structure, shape or dtype (every leaf that does), and what
-/// [`ScanError`] lists.
+/// Different lengths, a carry that changes structure, shape or dtype (all such leaves are listed), and the other
+/// cases of [`ScanError`].
 pub fn scan<B, F, K, S, XS, X, Y, YS>(
     body: F,
     consts: K,

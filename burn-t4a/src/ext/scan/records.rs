@@ -1,8 +1,8 @@
-//! Burn's records of operations, and when it forgets them.
+//! Removal of Burn's records of operations on constants during a forward pass.
 //!
-//! Burn 0.21 makes a graph for every operation on constants of a tape, about 2 KiB, and keeps it until the
-//! next `backward` ends. A scan whose steps run so asks for that now and then: with a small carry these
-//! records would be all of its memory.
+//! Burn 0.21 makes a graph of about 2 KiB for every operation on constants of a tape, and keeps it until the next
+//! `backward` ends. With a small carry these records would dominate the memory of a scan, so it runs a `backward`
+//! periodically.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -16,26 +16,26 @@ use burn_tensor::{Tensor, TensorPrimitive};
 
 use crate::ext::tape::Tracked;
 
-/// Fewer steps than these are not worth a thread.
+/// Minimum number of steps between removals, below which a thread costs more.
 const LEAST: usize = 128;
 
-/// Longer than forgetting takes on a machine that is not busy. Where a reverse pass waits for this thread it
-/// never ends.
+/// Time to wait for a removal; it is sufficient on a machine that is not busy. A removal never ends while a reverse
+/// pass waits for this thread.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 thread_local! {
     /// True while a reverse pass waits for this thread.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// The end of a pass that this thread has started and did not wait for.
+    /// Signals the end of a removal that this thread has started and not waited for.
     static ASKED: Cell<Option<Receiver<()>>> = const { Cell::new(None) };
 }
 
-/// True if a reverse pass waits for this thread.
+/// Returns true if a reverse pass waits for this thread.
 pub(super) fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Calls `f`, for which a reverse pass waits.
+/// Calls `f` on behalf of a waiting reverse pass.
 pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
     struct Before(bool);
     impl Drop for Before {
@@ -47,14 +47,14 @@ pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// After a step of a forward pass: every √N steps a `backward` of nothing, unless the last one has not ended.
-/// Returns whether to ask again.
+/// Called after each step of a forward pass: every √N steps runs a `backward` of a constant, unless the last one
+/// has not ended. Returns false if no further calls are needed.
 pub(super) fn forget<B: Backend, C: CheckpointStrategy>(
     steps: usize,
     done: usize,
     like: &Tracked<B, C>,
 ) -> bool {
-    // Inside of a reverse pass that holds the locks.
+    // A reverse pass holds the locks.
     if is_inside() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Structured tensors and Burn tensors.
+//! Conversion between structured tensors and Burn tensors.
 
 use std::sync::Arc;
 
@@ -14,49 +14,49 @@ use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 use crate::ext::user::tensor;
 
-/// A tensor of a symmetry on a backend.
+/// A tensor graded by a symmetry, on a backend.
 pub type GradedTensor<B, S> = t4a_structured::GradedTensor<S, Floats<B>>;
-/// A tensor of arbitrary known blocks on a backend.
+/// A tensor with a given set of nonzero blocks, on a backend.
 pub type BlockSparseTensor<B> = t4a_structured::BlockSparseTensor<Floats<B>>;
-/// A tensor with equal indices on a backend.
+/// A diagonal tensor, on a backend.
 pub type DiagTensor<B> = t4a_structured::DiagTensor<Floats<B>>;
-/// A tensor of a structure with a tangent beside it.
+/// A structured tensor of dual numbers: values and tangents.
 pub type DualTensor<B, L> = <L as Layout>::Tensor<Dual<Floats<B>>>;
 
-/// What structured tensors on a backend have beside their own methods.
+/// Methods of structured tensors on a Burn backend, in addition to those of `t4a_structured`.
 pub trait Structured<B: Operations>: Sized {
-    /// The structure.
+    /// Structure of the tensor.
     type Layout: Layout<Tensor<Floats<B>> = Self>;
 
-    /// The tensor of these elements.
+    /// Creates a tensor from its structure and elements of rank 1.
     ///
     /// # Errors
-    /// `LengthMismatch`.
+    /// `LengthMismatch` if the number of elements differs from that of the structure.
     fn from_flat(layout: &Self::Layout, data: Tensor<B, 1>) -> Result<Self> {
         layout.with(Floats::from(data), None)
     }
 
-    /// The tensor of these complex elements.
+    /// Creates a complex tensor from its structure and complex elements of rank 1.
     ///
     /// # Errors
-    /// As [`Structured::from_flat`]; `Invalid` for kinds that are real.
+    /// As [`Structured::from_flat`]; `Invalid` for tensor types that are real only.
     fn from_complex(layout: &Self::Layout, data: Complex<B, 1>) -> Result<Self> {
         let (re, im) = data.into_parts();
         layout.with(Floats::from(re), Some(Floats::from(im)))
     }
 
-    /// Zeros, of the default type unless the options name one.
+    /// Creates a tensor of zeros, of the default dtype unless the options have one.
     ///
     /// # Errors
-    /// `Tensor` for types that are no floats.
+    /// `Tensor` for dtypes that are not floats.
     fn zeros(layout: &Self::Layout, options: impl Into<TensorCreationOptions<B>>) -> Result<Self> {
         Self::from_flat(layout, Tensor::zeros([layout.elements()], options))
     }
 
-    /// A tensor of the engine (an identity, an isometry, one that was read from data), on a device.
+    /// Copies an engine tensor (an identity, an isometry, deserialised data) to a device.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of memory allocation.
     fn from_engine(
         engine: &<Self::Layout as Layout>::Tensor<Eager>,
         device: &B::Device,
@@ -70,7 +70,7 @@ pub trait Structured<B: Operations>: Sized {
         layout.with(enter(re)?, im.map(enter).transpose()?)
     }
 
-    /// Independent elements of a distribution.
+    /// Creates a tensor of independent random elements of a distribution.
     ///
     /// # Errors
     /// As [`Structured::zeros`].
@@ -82,74 +82,74 @@ pub trait Structured<B: Operations>: Sized {
         Self::from_flat(layout, Tensor::random([layout.elements()], distribution, options))
     }
 
-    /// The elements, the real parts of complex ones.
+    /// Elements in rank 1; for a complex tensor the real parts.
     fn flat(&self) -> Tensor<B, 1> {
         flat(Self::Layout::parts::<Floats<B>>(self).1)
     }
 
-    /// The structure, and the real parts, and the imaginary ones of a complex tensor.
+    /// Structure, and elements: one real tensor, or real and imaginary parts of a complex tensor.
     fn to_parts(&self) -> (Self::Layout, Vec<Tensor<B, 1>>) {
         let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
         (layout, [Some(re), im].into_iter().flatten().map(flat).collect())
     }
 
-    /// The elements as complex numbers; imaginary parts are zeros where there are none.
+    /// Elements as complex numbers; imaginary parts of a real tensor are zero.
     fn complex_flat(&self) -> Complex<B, 1> {
         let (_, re, im) = Self::Layout::parts::<Floats<B>>(self);
         complex(flat(re), im.map(flat))
     }
 
-    /// All elements, zeros included, of a real tensor.
+    /// Dense array of a real tensor, zeros included.
     ///
     /// # Errors
-    /// `Tensor` for another rank, `Invalid` for a complex tensor.
+    /// `Tensor` if `D` is not the rank, `Invalid` for a complex tensor.
     fn to_tensor<const D: usize>(&self) -> Result<Tensor<B, D>> {
         Ok(parts::real_dense::<Self::Layout, Floats<B>>(self)?.tensor()?)
     }
 
-    /// All elements, zeros included, as complex numbers.
+    /// Dense array as complex numbers, zeros included.
     ///
     /// # Errors
-    /// `Tensor` for another rank.
+    /// `Tensor` if `D` is not the rank.
     fn to_complex<const D: usize>(&self) -> Result<Complex<B, D>> {
         let (re, im) = Self::Layout::dense::<Floats<B>>(self)?;
         Ok(complex(re.tensor()?, im.map(|im| im.tensor()).transpose()?))
     }
 
-    /// The tensor with this tangent, zero if there is none: operations on such tensors are their jvps.
+    /// Attaches a tangent; `None` means zero. Operations on such tensors compute their jvps.
     ///
     /// # Errors
-    /// `SpecMismatch` for a tangent of another structure.
+    /// `SpecMismatch` if the tangent has another structure.
     fn with_tangent(&self, tangent: Option<&Self>) -> Result<DualTensor<B, Self::Layout>> {
         parts::with_tangent::<Self::Layout, Floats<B>>(self, tangent)
     }
 
-    /// A tensor and its tangent, apart.
+    /// Splits a tensor of dual numbers into value and tangent.
     ///
     /// # Errors
-    /// None in practice: parts of a tensor fit its structure.
+    /// None in practice, because both parts have the structure of the tensor.
     fn from_dual(dual: &DualTensor<B, Self::Layout>) -> Result<(Self, Self)> {
         parts::from_dual::<Self::Layout, Floats<B>>(dual)
     }
 
-    /// `f` of the elements, of real and imaginary parts alike: a map that keeps zeros.
+    /// Applies `f` to the elements; for complex tensors to real and imaginary part. `f` must map zero to zero.
     fn map_flat(&self, f: impl Fn(Tensor<B, 1>) -> Tensor<B, 1>) -> Self {
         let on = |x| Floats::from(f(flat(x)));
         parts::map::<Self::Layout, Floats<B>, _>(self, on)
     }
 
-    /// A leaf of the tape.
+    /// Marks the tensor as a leaf of the tape.
     fn require_grad(&self) -> Self {
         self.map_flat(Tensor::require_grad)
     }
 
-    /// Cut off from what it was computed from. As in Burn, what requires a gradient goes on to do so.
+    /// Detaches the tensor from the tape. As in Burn, a tensor that requires a gradient still does afterwards.
     fn detach(&self) -> Self {
         self.map_flat(Tensor::detach)
     }
 
-    /// The gradient at a leaf, which has its structure: of a complex tensor ∂L/∂Re + i ∂L/∂Im. None if
-    /// neither part has one; a part without one counts as zero.
+    /// Gradient at a leaf, with its structure: ∂L/∂Re + i ∂L/∂Im for a complex tensor. `None` if neither part has a
+    /// gradient; a single missing part counts as zero.
     fn grad(&self, gradients: &B::Gradients) -> Option<On<B::InnerBackend, Self::Layout>>
     where
         B: AutodiffBackend,
@@ -160,7 +160,7 @@ pub trait Structured<B: Operations>: Sized {
         parts::gradient::<Self::Layout, _, _>(self, of, zeros)
     }
 
-    /// The same tensor below the tape.
+    /// The tensor on the inner backend, without the tape.
     fn valid(&self) -> On<B::InnerBackend, Self::Layout>
     where
         B: AutodiffBackend,
@@ -169,7 +169,7 @@ pub trait Structured<B: Operations>: Sized {
         parts::map::<Self::Layout, Floats<B>, _>(self, |x| Floats::from(flat(x).inner()))
     }
 
-    /// A tensor below the tape as a constant on it.
+    /// Converts a tensor of the inner backend to a constant on the tape.
     fn from_inner(below: &On<B::InnerBackend, Self::Layout>) -> Self
     where
         B: AutodiffBackend,
@@ -180,7 +180,7 @@ pub trait Structured<B: Operations>: Sized {
     }
 }
 
-/// The tensor of a structure on a backend.
+/// The tensor type of a structure on a backend.
 type On<B, L> = <L as Layout>::Tensor<Floats<B>>;
 
 fn flat<B: Operations>(x: Floats<B>) -> Tensor<B, 1> {

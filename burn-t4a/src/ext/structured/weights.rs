@@ -1,4 +1,4 @@
-//! Structured tensors as parameters of Burn's modules.
+//! Structured tensors as parameters of Burn modules.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ use super::tensor::{GradedTensor, Structured};
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 
-/// A structured tensor as a field of a module: its numbers are one parameter, or two of a complex tensor, so
-/// that optimisers, records, clipping and counts work as on any other. The structure is no part of a record.
+/// A structured tensor as a field of a module. Its elements are one parameter, or two for a complex tensor, so
+/// optimisers, records, gradient clipping and parameter counts apply to it. The structure is not part of a record.
 #[derive(Clone, Debug)]
 pub struct Weights<B: Backend, L> {
     layout: L,
@@ -24,7 +24,7 @@ pub struct Weights<B: Backend, L> {
 }
 
 impl<B: Operations, L: Layout> Weights<B, L> {
-    /// The parameters of a tensor, which they begin with.
+    /// Creates parameters with the values of a tensor.
     pub fn new<T: Structured<B, Layout = L>>(tensor: &T) -> Self {
         let (layout, parts) = tensor.to_parts();
         Self { layout, parts: parts.into_iter().map(Param::from_tensor).collect() }
@@ -33,7 +33,7 @@ impl<B: Operations, L: Layout> Weights<B, L> {
     /// The tensor, on the tape.
     ///
     /// # Errors
-    /// `LengthMismatch` after a record of other structures was loaded.
+    /// `LengthMismatch` after loading a record of another structure.
     pub fn tensor(&self) -> Result<L::Tensor<Floats<B>>> {
         let mut parts = self.parts.iter().map(|part| Floats::from(part.val()));
         let re = parts.next().unwrap_or_else(|| unreachable!("a tensor has a part"));
@@ -42,11 +42,12 @@ impl<B: Operations, L: Layout> Weights<B, L> {
 }
 
 impl<B: Operations, S: Sector> Weights<B, Spec<S>> {
-    /// Independent normal entries, of variance `2 / (m + n)` in the m × n matrix of each charge: every matrix
-    /// keeps the size of vectors, whatever the number of blocks.
+    /// Independent normal elements with variance `2 / (m + n)` in the m × n matrix of each charge (Glorot
+    /// initialisation), so that every matrix preserves the norm of vectors on average, independent of the number of
+    /// blocks.
     ///
     /// # Errors
-    /// `Tensor` for types that are no floats.
+    /// `Tensor` for dtypes that are not floats.
     pub fn normal(spec: &Spec<S>, options: impl Into<TensorCreationOptions<B>>) -> Result<Self> {
         let normal = Distribution::Normal(0.0, 1.0);
         let x = Tensor::<B, 1>::random([spec.len()], normal, options);
@@ -56,12 +57,12 @@ impl<B: Operations, S: Sector> Weights<B, Spec<S>> {
 }
 
 impl<B: Backend, L> Weights<B, L> {
-    /// The structure.
+    /// Structure of the tensor.
     pub fn layout(&self) -> &L {
         &self.layout
     }
 
-    /// The parameters: real parts, then imaginary ones if it is complex.
+    /// Parameters: real parts, then imaginary parts if it is complex.
     pub fn params(&self) -> &[Param<Tensor<B, 1>>] {
         &self.parts
     }
