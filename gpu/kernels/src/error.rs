@@ -1,10 +1,10 @@
-//! Why a kernel is not launched.
+//! Errors that prevent the launch of a kernel.
 
-/// Why a kernel is not launched.
+/// Error that prevents the launch of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CubeError {
-    /// Indices have 32 bits.
+    /// An index exceeds 31 bits.
     #[error("{kernel}: {elements} elements, and indices of kernels have 31 bits")]
     TooLarge {
         /// The kernel.
@@ -12,7 +12,7 @@ pub enum CubeError {
         /// Number of elements.
         elements: usize,
     },
-    /// The device runs no kernels over these numbers.
+    /// The device has no kernels for this element type.
     #[error("{kernel}: no kernel for {dtype}")]
     DType {
         /// The kernel.
@@ -20,7 +20,7 @@ pub enum CubeError {
         /// The element type.
         dtype: String,
     },
-    /// Sizes of operands do not go together.
+    /// Shapes of the operands do not match.
     #[error("{kernel}: {required}, given {given:?}")]
     Sizes {
         /// The kernel.
@@ -30,7 +30,7 @@ pub enum CubeError {
         /// Sizes of both operands.
         given: [Vec<usize>; 2],
     },
-    /// The tile does not fit the device or itself.
+    /// The tile exceeds the device, or its sizes are not multiples of those of a unit.
     #[error("{kernel}: {required}, given {tile}")]
     Tile {
         /// The kernel.
@@ -42,5 +42,5 @@ pub enum CubeError {
     },
 }
 
-/// A result of this crate.
+/// Result of a function of this crate.
 pub type Result<T> = std::result::Result<T, CubeError>;

@@ -1,4 +1,4 @@
-//! Greatest and least elements along an axis, their places, and the first NaN.
+//! Maximum, minimum, argmax and argmin along an axis, and the position of the first NaN.
 
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;
@@ -7,25 +7,25 @@ use crate::error::Result;
 use crate::kernels::extreme::{extreme_kernel, first_nan_kernel};
 use crate::launch::{Operand, elements, grid, reach};
 
-/// The result of a reduction of a lane.
+/// Kind of reduction of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extreme {
-    /// The greatest element, NaN if there is one.
+    /// Maximum; NaN if the lane contains NaN.
     Greatest,
-    /// The least element, NaN if there is one.
+    /// Minimum; NaN if the lane contains NaN.
     Least,
-    /// The place of the first of the greatest; of the first NaN if there is one. 32-bit integers.
+    /// Argmax, `i32`: index of the first maximum, or of the first NaN if there is one.
     PlaceOfGreatest,
-    /// The place of the first of the least; of the first NaN if there is one. 32-bit integers.
+    /// Argmin, `i32`: index of the first minimum, or of the first NaN if there is one.
     PlaceOfLeast,
 }
 
-/// Lanes of a tensor: `outer` × `inner` of them with `n` elements each.
+/// Lanes of a tensor: `outer × inner` lanes with `n` elements each.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes {
-    /// Sizes: outer, along the lane, inner.
+    /// Sizes `[outer, n, inner]`.
     pub sizes: [usize; 3],
-    /// Strides of these, in elements.
+    /// Strides of these axes, in elements.
     pub strides: [usize; 3],
 }
 
@@ -45,13 +45,13 @@ impl Lanes {
     }
 }
 
-/// The type of places.
+/// Element type of indices.
 const INDEX: StorageType = StorageType::Scalar(ElemType::Int(IntKind::I32));
 
-/// One element per lane, as a contiguous tensor of this shape. Lanes are not empty.
+/// Reduces each lane to one element; the result is contiguous with the given shape. Lanes must not be empty.
 ///
 /// # Errors
-/// `TooLarge`.
+/// `TooLarge` if an index exceeds 31 bits.
 pub fn extreme<R: Runtime>(
     client: &ComputeClient<R>,
     x: Operand,
@@ -73,13 +73,13 @@ pub fn extreme<R: Runtime>(
     if all == 0 || n == 0 {
         return Ok(result);
     }
-    // Many lanes: a unit for each. Few long ones: a cube for a few of them.
+    // Many lanes: one unit per lane. Few long lanes: one cube for several of them.
     let (per_cube, width) = match (all, n) {
         (_, 0..32) | (16384.., _) => (64, 1),
         _ if inner < 8 => (1, 64),
         _ => (8, 16),
     };
-    // SAFETY: lanes were checked against the indices; cubes beyond the last lane read lane 0 and write nothing.
+    // SAFETY: lanes were checked against the index range; cubes after the last lane read lane 0 and write nothing.
     unsafe {
         extreme_kernel::launch_unchecked::<R>(
             client,
@@ -104,7 +104,7 @@ pub fn extreme<R: Runtime>(
     Ok(result)
 }
 
-/// The place of the first NaN of each lane, its length if there is none.
+/// Index of the first NaN of each lane, or the length of the lane if it contains none.
 pub(crate) fn first_nan<R: Runtime>(
     client: &ComputeClient<R>,
     x: Operand,
@@ -114,7 +114,7 @@ pub(crate) fn first_nan<R: Runtime>(
     let ([_, n, inner], [outer_stride, stride, inner_stride]) = (lanes.sizes, lanes.strides);
     let places = Operand::empty(client, &[all], INDEX);
     let dtype = x.dtype;
-    // SAFETY: lanes were checked against the indices; units beyond the last lane end.
+    // SAFETY: lanes were checked against the index range; units after the last lane return.
     unsafe {
         first_nan_kernel::launch_unchecked::<R>(
             client,

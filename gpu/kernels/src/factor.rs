@@ -12,22 +12,22 @@ use crate::kernels::factor::svd::svd_kernel;
 use crate::kernels::factor::triangular::triangular_kernel;
 use crate::launch::{Operand, elements, grid, reach};
 
-/// The factorisations of kernels.
+/// Factorisations with a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Factorisation {
-    /// `L` of (A + Aᵀ)/2 = L Lᵀ.
+    /// `L` with (A + Aᵀ)/2 = L Lᵀ.
     Cholesky,
-    /// `L` and `U` packed in one matrix, of `A[p] = L U`.
+    /// `L` and `U` with `A[p] = L U`, packed in one matrix.
     Lu,
-    /// Thin `Q` and `R`, whose diagonal is ≥ 0.
+    /// Thin `Q` and `R` with a nonnegative diagonal.
     Qr,
-    /// Eigenvalues `[β, 1, n]` in nondecreasing order and eigenvectors of (A + Aᵀ)/2.
+    /// Eigenvalues `[β, 1, n]` in nondecreasing order, and eigenvectors, of (A + Aᵀ)/2.
     Eigh,
     /// Thin `U`, singular values `[β, 1, k]` in nonincreasing order, and `Vᵀ`.
     Svd,
 }
 
-/// Units of a cube that share the sums of a pair of columns.
+/// Number of units of a cube that compute the inner products of a pair of columns.
 const LANES: usize = 4;
 
 impl Factorisation {
@@ -41,7 +41,7 @@ impl Factorisation {
         }
     }
 
-    /// True if there is a kernel for matrices of this size: these fit shared memory.
+    /// Returns true if a kernel exists for matrices of this size, which must fit in shared memory.
     pub fn fits(self, m: usize, n: usize) -> bool {
         let largest = match self {
             Self::Cholesky | Self::Lu | Self::Qr => 64,
@@ -51,26 +51,26 @@ impl Factorisation {
     }
 }
 
-/// True if there is a kernel for triangular systems of this size.
+/// Returns true if a kernel exists for triangular systems of this size.
 pub fn fits_triangular(n: usize) -> bool {
     (1..=64).contains(&n)
 }
 
 /// Results of a factorisation, contiguous.
 pub struct Factors {
-    /// The factors `[β, …, …]`.
+    /// The factors, each of shape `[β, …, …]`.
     pub factors: Vec<Operand>,
-    /// `p` of [`Factorisation::Lu`], `[β, m]`, 32-bit integers.
+    /// Permutation `p` of [`Factorisation::Lu`], shape `[β, m]`, `i32`.
     pub rows: Option<Operand>,
-    /// `[β]`, 32-bit integers: 0, or the number from 1 of a pivot that is not positive (Cholesky) or zero (LU), −1
-    /// for rotations that did not converge, −2 for matrices with entries that are not finite or so large that factors may
-    /// not be.
+    /// Status, shape `[β]`, `i32`: 0 for success; the number (from 1) of a pivot that is not positive (Cholesky) or
+    /// zero (LU); −1 if rotations did not converge; −2 if entries are not finite, or so large that factors may
+    /// overflow.
     pub status: Operand,
 }
 
 const INDEX: StorageType = StorageType::Scalar(ElemType::Int(IntKind::I32));
 
-/// Sizes and strides of a batch of matrices `[β, m, n]`.
+/// Returns sizes and strides of a batch of matrices `[β, m, n]`.
 ///
 /// # Errors
 /// `Sizes`, `DType`, `TooLarge`.
@@ -87,7 +87,7 @@ fn matrices(kernel: &'static str, a: &Operand) -> Result<([usize; 3], [usize; 3]
     Ok(([batch, m, n], [stride, row, column]))
 }
 
-/// The smallest size of shared memory that there is a kernel for.
+/// Size of the smallest kernel for matrices of size `n`; shared memory is allocated for this size.
 fn bucket(n: usize) -> usize {
     [8, 16, 32].into_iter().find(|&size| n <= size).unwrap_or(64)
 }
@@ -96,11 +96,11 @@ fn double(dtype: StorageType) -> bool {
     dtype == StorageType::Scalar(ElemType::Float(FloatKind::F64))
 }
 
-/// A factorisation of each matrix of a batch, with any strides.
+/// Factorises each matrix of a batch, with any strides.
 ///
 /// # Errors
-/// `Sizes` for matrices beyond [`Factorisation::fits`] and for those that are not square where they have to be;
-/// `DType`, `TooLarge`.
+/// `Sizes` for matrices larger than [`Factorisation::fits`] permits, and for matrices that must be square and are
+/// not; `DType`, `TooLarge`.
 pub fn factor<R: Runtime>(
     client: &ComputeClient<R>,
     of: Factorisation,
@@ -137,11 +137,11 @@ pub fn factor<R: Runtime>(
     let size = bucket(m.max(n));
     let units = size.max(32);
     let dim = CubeDim::new_1d(units as u32);
-    // Rotations converge quadratically, from the fourth sweep or so.
+    // Jacobi rotations converge quadratically, from about the fourth sweep on.
     let (sweeps, epsilon) = if double(dtype) { (11, f64::EPSILON) } else { (9, 1.2e-7) };
     let out = |i: usize| factors[i].clone().arg();
     let (a, status) = (a.arg(), status.clone().arg());
-    // SAFETY: sizes and strides were checked; cubes beyond the last matrix end.
+    // SAFETY: sizes and strides were checked; cubes after the last matrix return.
     unsafe {
         match (of, rows) {
             (Factorisation::Cholesky, _) => cholesky_kernel::launch_unchecked::<R>(
@@ -220,7 +220,7 @@ pub fn factor<R: Runtime>(
                 dtype,
             ),
             (Factorisation::Svd, _) => {
-                // The factors of a wide matrix are those of its transpose.
+                // The factors of a wide matrix are computed from its transpose.
                 let wide = m < n;
                 let (p, q) = if wide { (n, m) } else { (m, n) };
                 let (row, column) = if wide { (column, row) } else { (row, column) };
@@ -261,22 +261,22 @@ pub fn factor<R: Runtime>(
     Ok(result)
 }
 
-/// A triangle of a matrix.
+/// Triangle of a matrix that is used in a triangular solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Triangle {
-    /// The upper one.
+    /// Upper triangle; otherwise the lower one.
     pub upper: bool,
-    /// Ones on the diagonal, whatever is stored there.
+    /// Unit diagonal; stored diagonal elements are ignored.
     pub unit: bool,
-    /// The transpose of the triangle is solved for.
+    /// Solve with the transpose of the triangle.
     pub transposed: bool,
 }
 
-/// `op(T)⁻¹ B` of batches `[β, n, n]` and `[β, n, r]` with any strides, and the status as in [`Factors`], one for each
-/// 64 columns of B: the number from 1 of a zero on the diagonal.
+/// Solves `op(T) X = B` for batches `[β, n, n]` and `[β, n, r]` with any strides. The status is that of [`Factors`]
+/// with one element per 64 columns of B: the number (from 1) of a zero on the diagonal.
 ///
 /// # Errors
-/// `Sizes` for sizes that do not go together or are beyond [`fits_triangular`]; `DType`, `TooLarge`.
+/// `Sizes` for sizes that do not match or exceed [`fits_triangular`]; `DType`, `TooLarge`.
 pub fn solve_triangular<R: Runtime>(
     client: &ComputeClient<R>,
     [t, b]: [Operand; 2],
@@ -298,10 +298,10 @@ pub fn solve_triangular<R: Runtime>(
     if batch == 0 {
         return Ok((x, status));
     }
-    // The transpose of an upper triangle is a lower one.
+    // The transpose of an upper triangle is a lower triangle.
     let (row, column) = if triangle.transposed { (column, row) } else { (row, column) };
     let mirrored = triangle.upper != triangle.transposed;
-    // SAFETY: sizes and strides were checked; cubes beyond the last matrix end.
+    // SAFETY: sizes and strides were checked; cubes after the last matrix return.
     unsafe {
         triangular_kernel::launch_unchecked::<R>(
             client,

@@ -1,4 +1,4 @@
-//! Parts of all launches: grids, sizes, memory.
+//! Operands, index checks and grids of all launches.
 
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -8,7 +8,7 @@ use crate::error::{CubeError, Result};
 /// A tensor in device memory.
 #[derive(Clone, Debug)]
 pub struct Operand {
-    /// The memory.
+    /// Handle of the device memory.
     pub handle: Handle,
     /// Sizes of the axes.
     pub shape: Vec<usize>,
@@ -19,7 +19,7 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// A contiguous tensor in memory that is not written.
+    /// Allocates a contiguous tensor without initialising it.
     pub fn empty<R: Runtime>(
         client: &ComputeClient<R>,
         shape: &[usize],
@@ -35,17 +35,18 @@ impl Operand {
 
     pub(crate) fn arg<R: Runtime>(self) -> TensorArg<R> {
         let (strides, shape) = (self.strides.into(), self.shape.into());
-        // SAFETY: kernels here compute indices of their own, which launches check.
+        // SAFETY: kernels compute indices within the bounds that launches have checked.
         unsafe { TensorArg::from_raw_parts(self.handle, strides, shape) }
     }
 }
 
-/// True unless the device says that it lacks these elements. CUDA does not list `f64`, which it has.
+/// Returns false if the device reports that it lacks this element type. CUDA does not list `f64`, which it
+/// supports.
 pub fn supports<R: Runtime>(client: &ComputeClient<R>, dtype: StorageType) -> bool {
     !client.properties().type_usage(dtype).is_empty() || !R::name(client).contains("wgpu")
 }
 
-/// The number of elements, if indices of kernels reach them.
+/// Returns the number of elements if it fits in the index range of kernels.
 pub(crate) fn elements(kernel: &'static str, sizes: &[usize]) -> Result<usize> {
     let product = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
     let elements = product.unwrap_or(usize::MAX);
@@ -55,13 +56,13 @@ pub(crate) fn elements(kernel: &'static str, sizes: &[usize]) -> Result<usize> {
     Ok(elements)
 }
 
-/// The last index that sizes and strides reach, if indices of kernels reach it.
+/// Checks that the largest index of a layout fits in the index range of kernels.
 pub(crate) fn reach(kernel: &'static str, sizes: &[usize], strides: &[usize]) -> Result<()> {
     let last = sizes.iter().zip(strides).map(|(&n, &s)| n.saturating_sub(1).saturating_mul(s));
     elements(kernel, &[last.fold(0, usize::saturating_add)]).map(|_| ())
 }
 
-/// A grid of at least so many cubes, within the limits of all runtimes: kernels leave off those beyond.
+/// A grid of at least `cubes` cubes within the limits of all runtimes; kernels ignore surplus cubes.
 pub(crate) fn grid(cubes: usize) -> CubeCount {
     let x = cubes.clamp(1, 65535);
     CubeCount::Static(x as u32, cubes.div_ceil(x).max(1) as u32, 1)

@@ -1,17 +1,17 @@
-//! CubeCL kernels for what Burn's GPU backends lack or get wrong, with their checks on the host.
+//! CubeCL kernels for operations that Burn's GPU backends lack or compute incorrectly, with checks on the host.
 //!
 //! ```text
-//! kernels      pure `#[cube]` code, one file per kernel
-//! extreme      greatest, least, their places, the first NaN of a lane
+//! kernels      `#[cube]` code without host code, one file per kernel
+//! extreme      maximum, minimum, argmax, argmin, first NaN of a lane
 //! product      matrix products over semirings, in full precision
-//! log_sum      cotangents of products over log-sum-exp
+//! log_sum      cotangents of log-sum-exp products
 //! factor       factorisations of small matrices, triangular systems
-//! scan         linear recurrences and running sums
-//! launch       grids, tiles, sizes
+//! scan         linear recurrences and cumulative sums
+//! launch       operands, index checks, grids
 //! ```
 //!
-//! Indices are 32 bits wide. What does not fit is an error before a launch: kernels are launched unchecked, and
-//! a tile of the wrong size would compute fast and wrong.
+//! Indices are 32 bits wide. Larger operands are an error before the launch: kernels are launched unchecked, and a
+//! tile of the wrong size would return wrong results.
 
 mod error;
 mod extreme;

@@ -9,16 +9,15 @@ use crate::product::{Checked, Semiring, product};
 
 const KERNEL: &str = "log_sum_cotangents";
 
-/// Rows and columns of a tile, those of a unit, and steps of the sum in shared memory.
+/// Rows and columns of a tile, rows and columns per unit, and steps of the sum in shared memory.
 const TILE: [usize; 3] = [32, 2, 16];
 
-/// The cotangents of `a` and `b` for the cotangent `g` of their product over log-sum-exp; each is contiguous.
+/// Cotangents of `a` and `b` from the cotangent `g` of their log-sum-exp product; both are contiguous.
 ///
-/// The product is computed again for its parts; sums are in the order of their terms, so that results are the same
-/// in every run.
+/// The product is recomputed. Sums have a fixed order, so results are the same in every run.
 ///
 /// # Errors
-/// As [`product`]; `Sizes` and `DType` unless `g` has the shape and the type of the product.
+/// As [`product`]; `Sizes` and `DType` unless `g` has shape and element type of the product.
 pub fn log_sum_cotangents<R: Runtime>(
     client: &ComputeClient<R>,
     [a, b]: [Operand; 2],
@@ -41,7 +40,7 @@ pub fn log_sum_cotangents<R: Runtime>(
     let results = [[batch, m, k], [batch, k, n]].map(|s| Operand::empty(client, &s, dtype));
     let strides = |x: &Operand| -> [usize; 3] { std::array::from_fn(|axis| x.strides[axis]) };
     let ([ab, ar, ac], [bb, br, bc], [gb, gr, gc]) = (strides(&a), strides(&b), strides(&g));
-    // b is seen from the other side: its transpose is to that of a as a is to b.
+    // The cotangent of b is that of the left operand of the transposed product.
     let sides = [
         (&a, [ab, ar, ac], &b, [bb, br, bc], [n, 1], [gb, gr, gc], [k, 1], [m, k, n]),
         (&b, [bb, bc, br], &a, [ab, ac, ar], [1, n], [gb, gc, gr], [1, n], [n, k, m]),

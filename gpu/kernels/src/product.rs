@@ -1,4 +1,4 @@
-//! Products of batches of matrices over semirings: tiles and launches.
+//! Batched matrix products over semirings: tiles and launches.
 
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
@@ -12,26 +12,26 @@ use crate::launch::{Operand, elements, grid, reach};
 
 const KERNEL: &str = "product";
 
-/// The semirings of kernels.
+/// Semirings with a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Semiring {
-    /// (+, ×), in the precision of the elements: no tensor cores, which round `f32`.
+    /// (+, ×), in the precision of the elements, without tensor cores, which round `f32`.
     Standard,
     /// (max, +).
     MaxPlus,
     /// (min, +).
     MinPlus,
-    /// (max, ×) of numbers that are not negative.
+    /// (max, ×) over nonnegative numbers.
     MaxMul,
     /// (max, min).
     MaxMin,
-    /// `ln Σ eˣ` and +.
+    /// (log-sum-exp, +).
     LogSumExp,
 }
 
 impl Semiring {
-    /// 0 of the semiring.
+    /// Zero of the semiring.
     pub fn zero(self) -> f64 {
         match self {
             Self::Standard | Self::MaxMul => 0.0,
@@ -46,17 +46,17 @@ impl Semiring {
 pub struct Tile {
     /// Rows and columns of the result, and steps of the sum in shared memory.
     pub sizes: [usize; 3],
-    /// Rows and columns of a unit.
+    /// Rows and columns per unit.
     pub unit: [usize; 2],
 }
 
 impl Tile {
-    /// For products in which a matrix fills a tile.
+    /// Tile for products whose matrices fill it.
     pub const LARGE: Self = Self { sizes: [64, 64, 16], unit: [4, 4] };
-    /// For small matrices.
+    /// Tile for small matrices.
     pub const SMALL: Self = Self { sizes: [16, 16, 16], unit: [2, 2] };
 
-    /// Both, by the sizes of the result.
+    /// Chooses a tile by the size of the result.
     pub fn of(m: usize, n: usize) -> Self {
         if m.max(n) > 32 && m.min(n) > 16 { Self::LARGE } else { Self::SMALL }
     }
@@ -66,7 +66,7 @@ impl Tile {
     }
 
     /// # Errors
-    /// `Tile`, if units do not divide the tile evenly, or the device has no room for it.
+    /// `Tile` if the tile is not a multiple of a unit's share, or exceeds the device's memory.
     fn check<R: Runtime>(&self, client: &ComputeClient<R>, bytes: usize) -> Result<()> {
         let hardware = &client.properties().hardware;
         let failed =
@@ -89,23 +89,23 @@ impl Tile {
     }
 }
 
-/// A product and the places of its terms.
+/// A product, and the indices of its terms.
 pub struct Product {
-    /// `[β, m, n]`, contiguous.
+    /// Values `[β, m, n]`, contiguous.
     pub values: Operand,
-    /// Of the same shape, 32-bit integers: the first k whose term is the sum, or is NaN; the number of terms
-    /// where the sum is 0 of the semiring.
+    /// Same shape, `i32`: the first k whose term equals the sum, or is NaN; the number of terms if the sum is the
+    /// zero of the semiring.
     pub places: Option<Operand>,
-    /// `[β, m, n, 2]`, over log-sum-exp, of the type that is computed in: the greatest term `h` of each sum, and
-    /// `Σ exp(t − h)`, the number of terms of +∞ where h is +∞ and 0 where it is −∞.
+    /// For log-sum-exp, `[β, m, n, 2]` in the type of the computation: the largest term `h` of each sum, and
+    /// `Σ exp(t − h)`; if h is +∞ the number of terms of +∞, if h is −∞ zero.
     pub parts: Option<Operand>,
 }
 
-/// Operands of a product that go together.
+/// Operands of a product whose shapes and dtypes match.
 pub(crate) struct Checked {
-    /// β, m, k, n.
+    /// Sizes `[β, m, k, n]`.
     pub(crate) sizes: [usize; 4],
-    /// The type that is computed in.
+    /// Element type of the computation.
     pub(crate) computed: StorageType,
 }
 
@@ -141,10 +141,10 @@ impl Checked {
     }
 }
 
-/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` of tensors with any strides.
+/// Computes `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` for tensors with any strides.
 ///
-/// `f16` and `bf16` are computed in `f32`. Over (+, ×) nothing is masked and there are no places. `details` are the
-/// places of terms, the parts of sums over log-sum-exp.
+/// `f16` and `bf16` are computed in `f32`. Over (+, ×) NaN is not masked and there are no indices. `details`
+/// requests the indices of terms, or the parts of sums over log-sum-exp.
 ///
 /// # Errors
 /// `Sizes`, `DType`, `TooLarge`, `Tile`.
@@ -169,7 +169,7 @@ pub fn product<R: Runtime>(
     }
 }
 
-/// A product that has been checked.
+/// A checked product.
 struct Call<'a, R: Runtime> {
     client: &'a ComputeClient<R>,
     semiring: Semiring,

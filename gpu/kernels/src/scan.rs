@@ -1,4 +1,4 @@
-//! Recurrences and running sums along an axis.
+//! Linear recurrences and cumulative sums along an axis.
 
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -12,22 +12,22 @@ const KERNEL: &str = "recurrence";
 /// Operands of `h_t = a_t h_{t−1} + b_t`, contiguous and of one element type.
 #[derive(Clone, Debug)]
 pub struct Recurrence {
-    /// The factors, of the shape of `b`; all are 1 if they are left out.
+    /// Factors a, in the shape of `b`; `None` means 1.
     pub a: Option<Operand>,
-    /// The terms.
+    /// Terms b.
     pub b: Operand,
-    /// The state before the first, 0 if it is left out: of the shape of `b` with size 1 along the axis.
+    /// State before the first step, in the shape of `b` with size 1 along the axis; `None` means 0.
     pub first: Option<Operand>,
-    /// The axis of time.
+    /// Axis of time.
     pub axis: usize,
     /// True if time runs from the end of the axis.
     pub reverse: bool,
 }
 
-/// The states, contiguous.
+/// Computes all states; the result is contiguous.
 ///
-/// Chunks of lanes are independent of each other: their effects are composed first, so factors that overflow
-/// within a chunk do so here although a step by step evaluation need not meet them.
+/// Chunks of a lane are processed in parallel, and their composed factors are computed first. So factors that
+/// overflow within a chunk overflow here, even if a step by step evaluation would not.
 ///
 /// # Errors
 /// `Sizes`, `DType`, `TooLarge`.
@@ -63,7 +63,7 @@ pub fn recurrence<R: Runtime>(client: &ComputeClient<R>, over: Recurrence) -> Re
     if lanes * n == 0 {
         return Ok(h);
     }
-    // Enough units to fill a device, and no chunk below 8 steps.
+    // Enough units to fill a device, and at least 8 steps per chunk.
     let chunks = (131_072 / lanes).clamp(1, n.div_ceil(8));
     let len = n.div_ceil(chunks);
     let chunks = n.div_ceil(len);
@@ -78,7 +78,7 @@ pub fn recurrence<R: Runtime>(client: &ComputeClient<R>, over: Recurrence) -> Re
     let all = lanes * chunks;
     let dim = CubeDim::new_1d(64);
     let dtypes = [dtype, computed];
-    // SAFETY: sizes were checked; units beyond the last chunk or lane end.
+    // SAFETY: sizes were checked; units after the last chunk or lane return.
     unsafe {
         chunks_kernel::launch_unchecked::<R>(
             client,

@@ -1,5 +1,5 @@
-//! Settings of the process: the precision of products, the policy of routes. By the latter, the table of
-//! operations in `gpu/OPERATIONS.md`.
+//! Global settings: precision of products and the route policy, from which the table in `gpu/OPERATIONS.md` is
+//! written.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -44,12 +44,12 @@ fn full_until_it_is_set() {
 type Matrix = Tensor<Wgpu, 2>;
 type Call = fn(Matrix) -> Result<(), String>;
 
-/// The text of an error.
+/// Converts an error to its text.
 fn done<T, E: ToString>(result: Result<T, E>) -> Result<(), String> {
     result.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Layers have the signatures of Burn's, which panic.
+/// Layers have the signatures of Burn's, so they panic on errors.
 fn layer<T>(f: impl FnOnce() -> T) -> Result<(), String> {
     let panicked = |text: Box<dyn std::any::Any + Send>| {
         text.downcast_ref::<String>().cloned().unwrap_or_default()
@@ -61,7 +61,7 @@ fn complex(x: &Matrix) -> Complex<Wgpu, 2> {
     Complex::new(x.clone(), x.clone()).unwrap()
 }
 
-/// A symmetric positive matrix of a size that has no kernel.
+/// A symmetric positive definite matrix larger than all kernels.
 fn large(x: &Matrix) -> Matrix {
     Tensor::<Wgpu, 2>::eye(100, &x.device()).cast(x.dtype())
 }
@@ -134,7 +134,7 @@ const ROWS: &[(&str, Call)] = &[
     }),
 ];
 
-/// The route of a call: what the policy says of it, and the operation of its dtype.
+/// Route of a call, found by the route policy.
 fn route(call: Call, dtype: DType) -> &'static str {
     let x = Tensor::<Wgpu, 2>::eye(8, &Default::default()).cast(dtype);
     match call(x) {

@@ -1,18 +1,18 @@
-//! Greatest and least elements of lanes, and the first NaN.
+//! Maximum and minimum of lanes with their indices, and the first NaN.
 
 use cubecl::prelude::*;
 
 use super::is_nan;
 
-/// True if `y` takes the place of `x`: NaN before numbers, and nothing before what was there first.
+/// Returns true if `y` replaces `x`: NaN takes precedence over numbers, and the first element over equal ones.
 #[cube]
 fn beats<F: Float>(y: F, x: F, #[comptime] least: bool) -> bool {
     let further = if comptime!(least) { y < x } else { y > x };
     !is_nan::<F>(x) && (further || is_nan::<F>(y))
 }
 
-/// The greatest (least) of each lane and its place, the first of equal ones: `width` units for a lane, `lanes`
-/// of them in a cube.
+/// Maximum (minimum) of each lane and its index, the first of equal ones. Each lane has `width` units, each cube
+/// `lanes` lanes.
 #[cube(launch_unchecked)]
 pub(crate) fn extreme_kernel<F: Float>(
     x: &Tensor<F>,
@@ -78,7 +78,7 @@ pub(crate) fn extreme_kernel<F: Float>(
     }
 }
 
-/// The place of the first NaN of each lane, `n` if there is none: one unit for a lane.
+/// Index of the first NaN of each lane, or `n` if it contains none; one unit per lane.
 #[cube(launch_unchecked)]
 pub(crate) fn first_nan_kernel<F: Float>(
     x: &Tensor<F>,

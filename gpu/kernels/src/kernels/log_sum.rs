@@ -5,11 +5,11 @@ use cubecl::prelude::*;
 use super::is_nan;
 use super::product::part;
 
-/// `out[β, p, q] = Σᵣ g[β, p, r] exp(x[β, p, q] + y[β, q, r] − c[β, p, r])`: the cotangent of x. A cube computes a
-/// tile of `side × side`, a unit `own × own` elements of it.
+/// `out[β, p, q] = Σᵣ g[β, p, r] exp(x[β, p, q] + y[β, q, r] − c[β, p, r])`, the cotangent of x. A cube computes a
+/// tile of `side × side` elements, a unit `own × own` of them.
 ///
-/// `parts[β, p, r, 2]` are those of the product for c. Terms of +∞ have equal shares, those of sums of −∞ none; a
-/// weight of 0 takes nothing from a g that is no number.
+/// `parts[β, p, r, 2]` are the parts of the product c. Terms of +∞ have equal weights, terms of a sum of −∞ have
+/// none; a weight of 0 contributes 0 even if g is NaN.
 #[cube(launch_unchecked)]
 pub(crate) fn weighted_kernel<E: Float, F: Float>(
     x: &Tensor<E>,

@@ -1,4 +1,4 @@
-//! The bodies of kernels: `#[cube]` code alone, so that other versions of CubeCL can compile these files.
+//! Bodies of kernels, `#[cube]` code without host code, so that other versions of CubeCL can compile these files.
 #![allow(clippy::manual_div_ceil, reason = "not every version has it in kernels")]
 
 use cubecl::prelude::*;
@@ -9,7 +9,7 @@ pub(crate) mod log_sum;
 pub(crate) mod product;
 pub(crate) mod scan;
 
-/// True for NaN.
+/// Returns true for NaN.
 #[cube]
 fn is_nan<F: Float>(x: F) -> bool {
     bool::cast_from(x.is_nan())

@@ -1,15 +1,15 @@
-//! Products of batches of matrices over semirings.
+//! Batched matrix products over semirings.
 
 use cubecl::prelude::*;
 
-/// ⊗ and ⊕ of a semiring. A term that is NaN, as −∞ + ∞ is, never counts: 0 of the semiring absorbs.
+/// ⊗ and ⊕ of a semiring. A term that is NaN, such as −∞ + ∞, is ignored, because the zero of the semiring absorbs.
 #[cube]
 pub(crate) trait Ring: 'static + Send + Sync {
     /// `a ⊗ b`.
     fn term<F: Float>(a: F, b: F) -> F;
     /// `sum ⊕ term`.
     fn join<F: Float>(sum: F, term: F) -> F;
-    /// True if the term takes the place of the sum.
+    /// Returns true if the term replaces the sum.
     fn wins<F: Float>(sum: F, term: F) -> bool;
 }
 
@@ -83,7 +83,7 @@ impl Ring for MaxMin {
     }
 }
 
-/// `ln Σ eˣ` and +: `sum` is the greatest term so far, [`part`] its share in the others.
+/// (log-sum-exp, +): `sum` is the largest term so far, and [`part`] the weight of a term relative to it.
 pub(crate) struct LogSumExp;
 #[cube]
 impl Ring for LogSumExp {
@@ -98,22 +98,22 @@ impl Ring for LogSumExp {
     }
 }
 
-/// `exp(term − most)` for `most ≥ term`: 1 for two equals, which +∞ are, and 0 for terms of −∞ and NaN, as −∞ + ∞
-/// is.
+/// `exp(term − most)` for `most ≥ term`: 1 for equal numbers, including +∞, and 0 for terms of −∞ and NaN, such as
+/// −∞ + ∞.
 #[cube]
 pub(super) fn part<F: Float>(term: F, most: F, zero: F) -> F {
     let ratio = select(term == most, F::new(1.0), (term - most).exp());
     select(term > zero, ratio, F::new(0.0))
 }
 
-/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`: a cube for a tile of `bm × bn`, `tm × tn` elements for a unit, `bk`
-/// steps at once in shared memory. Elements are stored as E and computed as F.
+/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`. A cube computes a tile of `bm × bn`, a unit `tm × tn` elements, with
+/// `bk` steps at a time in shared memory. Elements are stored as E and computed as F.
 ///
-/// With `track`, `places` takes the first k whose term is the sum, and `k` where the sum is 0 of the semiring.
-/// With `mask`, sums are NaN where `rows` or `columns` name a first NaN.
+/// With `track`, `places` receives the first k whose term equals the sum, and `k` if the sum is the zero of the
+/// semiring. With `mask`, sums are NaN if `rows` or `columns` contain the index of a first NaN.
 ///
-/// With `shared`, over log-sum-exp, a term and its sum are one pass: the greatest term so far and `Σ exp(t − it)`.
-/// With `track` as well, both are written to `parts[β, m, n, 2]`.
+/// With `shared`, over log-sum-exp, one pass computes the largest term and `Σ exp(t − it)`. With `track` as well,
+/// both are written to `parts[β, m, n, 2]`.
 #[cube(launch_unchecked)]
 pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     a: &Tensor<E>,
@@ -156,7 +156,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     let units = comptime!(wide * high);
     let a_loads = comptime!(bm * bk / units);
     let b_loads = comptime!(bk * bn / units);
-    // One column more, so that units of a column of the tile read different banks.
+    // One column more, so that units of a column of the tile use different banks.
     let pitch = comptime!(bk + 1);
 
     let across = (n + bn - 1) / bn;

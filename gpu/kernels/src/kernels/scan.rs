@@ -1,24 +1,24 @@
-//! `h ← a h + b` along lanes, in three passes: what chunks do to the state before them, the states before
-//! chunks, the states. Running sums are those with a = 1.
+//! `h ← a h + b` along lanes in three passes: the affine map of each chunk, the states before each chunk, all
+//! states. Cumulative sums have a = 1.
 
 use cubecl::prelude::*;
 
 use super::is_nan;
 
-/// The element of step `t` from the start of time.
+/// Index of step `t`, counted from the start of time.
 #[cube]
 fn position(t: usize, n: usize, inner: usize, #[comptime] reverse: bool) -> usize {
     let at = if comptime!(reverse) { n - 1 - t } else { t };
     at * inner
 }
 
-/// `p x`, and 0 where x is: the factor of many steps may overflow.
+/// `p x`, but 0 if x is 0: the product of many factors may overflow.
 #[cube]
 fn scale<F: Float>(p: F, x: F) -> F {
     select(x == F::new(0.0) && !is_nan::<F>(p), x, p * x)
 }
 
-/// `[outer, chunks, inner]`: the factor and the term of each chunk of `len` steps.
+/// Factor and term of each chunk of `len` steps, shape `[outer, chunks, inner]`.
 #[cube(launch_unchecked)]
 pub(crate) fn chunks_kernel<E: Float, F: Float>(
     a: &Tensor<E>,
@@ -59,7 +59,7 @@ pub(crate) fn chunks_kernel<E: Float, F: Float>(
     terms[at] = term;
 }
 
-/// The state before each chunk in the place of its term: `units` of a cube for each lane.
+/// Replaces the term of each chunk by the state before it, with `units` units of a cube per lane.
 #[cube(launch_unchecked)]
 pub(crate) fn carries_kernel<E: Float, F: Float>(
     first: &Tensor<E>,
@@ -98,7 +98,8 @@ pub(crate) fn carries_kernel<E: Float, F: Float>(
     all_factors[unit] = factor;
     all_terms[unit] = term;
     sync_cube();
-    // Each unit meets as many before it as it has met, twice as far in every pass.
+    // Each unit combines its map with that of the preceding group of equal size; the distance doubles in every
+    // pass.
     let mut reach = 1usize;
     while reach < units {
         let earlier = select(unit >= reach, unit - reach, unit);
@@ -134,7 +135,7 @@ pub(crate) fn carries_kernel<E: Float, F: Float>(
     }
 }
 
-/// The states, from those before chunks.
+/// Computes all states from the states before chunks.
 #[cube(launch_unchecked)]
 pub(crate) fn states_kernel<E: Float, F: Float>(
     a: &Tensor<E>,

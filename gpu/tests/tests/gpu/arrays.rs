@@ -1,4 +1,4 @@
-//! Arrays of the vocabulary on the device, against naive loops.
+//! Array operations on the device, against naive loops.
 
 use burn::backend::Wgpu;
 use burn::tensor::{Int, Tensor, TensorPrimitive};
@@ -22,7 +22,7 @@ fn indices(x: Indices<Wgpu>) -> Vec<i64> {
     Tensor::<Wgpu, 1, Int>::from_primitive(flat.0).into_data().iter().collect()
 }
 
-/// The first of the greatest (least), NaN before numbers.
+/// Index of the first maximum (minimum); NaN takes precedence over numbers.
 fn extreme(lane: &[f32], least: bool) -> (usize, f32) {
     let mut best = 0;
     for (i, &x) in lane.iter().enumerate() {
@@ -49,7 +49,7 @@ fn extremes_of_lanes_with_infinities_nan_and_ties() {
             }
         }
     };
-    // A unit for a lane; a cube for a long lane; one for some lanes; more cubes than lanes.
+    // One unit per lane; one cube per long lane; one cube for several lanes; more cubes than lanes.
     for shape in [[3, 1, 4], [7, 31, 3], [5, 100, 1], [2, 300, 33], [130, 65, 2], [1, 40, 20000]] {
         let [outer, n, inner] = shape;
         let mut x = steps(outer * n * inner, n);
@@ -72,7 +72,7 @@ fn extremes_of_lanes_with_infinities_nan_and_ties() {
             assert_close(&values(best), &bests, 0.0, &format!("{shape:?} {least}"));
             assert_eq!(indices(place), places, "{shape:?} {least}");
         }
-        // Along an axis that is not where it was.
+        // Along a permuted axis.
         let turned = y.permute(&[1, 2, 0]).max(0);
         let bests = values(y.max(1).permute(&[1, 2, 0]));
         assert_close(&values(turned), &bests, 0.0, &format!("{shape:?} turned"));
@@ -94,7 +94,7 @@ fn products_at_the_edges_of_tiles_and_by_any_strides() {
         let (a, b) = (noise(m * k, m), noise(k * n, n));
         let expected = naive(&a, &b, [m, k, n]);
         let rows = [array(tensor::<Wgpu, 2>(&a, [m, k])), array(tensor::<Wgpu, 2>(&b, [k, n]))];
-        // The same matrices, stored by columns.
+        // The same matrices in column-major order.
         let columns = [&rows[0], &rows[1]].map(|x| {
             let stored = x.transpose().reshape(&[x.shape()[1] * x.shape()[0]]);
             stored.reshape(&[x.shape()[1], x.shape()[0]]).transpose()
@@ -119,7 +119,7 @@ fn batches_of_products_broadcast() {
     let all = |pairs: [(usize, usize); 6]| pairs.map(|(i, j)| product(i, j)).concat();
     let plain = all([(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]);
     assert_close(&values(x.matmul(&y)), &plain, 1e-6, "plain");
-    // One matrix for all, on either side; one for each row of batches.
+    // One matrix for the whole batch, on either side; one per row of batches.
     let one = x.slice(0, 1, 1, 1).slice(1, 2, 1, 1);
     let first = all([(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, 5)]);
     assert_close(&values(one.matmul(&y)), &first, 1e-6, "one for all");
@@ -129,13 +129,14 @@ fn batches_of_products_broadcast() {
     let line = y.slice(0, 1, 1, 1);
     let lines = all([(0, 3), (1, 4), (2, 5), (3, 3), (4, 4), (5, 5)]);
     assert_close(&values(x.matmul(&line)), &lines, 1e-6, "one for a column");
-    // Batches in another order than in memory.
+    // Batch axes in another order than in memory.
     let turned = x.permute(&[1, 0, 2, 3]).matmul(&y.permute(&[1, 0, 2, 3]));
     let order = all([(0, 0), (3, 3), (1, 1), (4, 4), (2, 2), (5, 5)]);
     assert_close(&values(turned), &order, 1e-6, "turned");
 }
 
-/// Lanes of one chunk and of many, of few units and of whole cubes; both directions, with and without a state.
+/// Lanes of one chunk and of many, of few units and of whole cubes; both directions, with and without an initial
+/// state.
 #[test]
 fn recurrences_and_running_sums() {
     for shape in [[2, 1, 3], [3, 7, 5], [1, 300, 1], [2, 257, 3], [1, 5000, 2], [300, 20, 500]] {
@@ -170,7 +171,7 @@ fn recurrences_and_running_sums() {
     }
 }
 
-/// A state of 0 stays 0, however large the factors of a long lane become together.
+/// A state of 0 stays 0, even if the product of the factors of a long lane overflows.
 #[test]
 fn zeros_outlast_factors_that_overflow() {
     let n = 4000;

@@ -11,10 +11,10 @@ use burn_t4a::ext::einsum::{
 
 use super::{Engine, Gpu, Tested, assert_close, noise, numbers, steps, tensor};
 
-/// An operand: its numbers and sizes.
+/// An operand: its elements and shape.
 type Given<const D: usize> = (Vec<f32>, [usize; D]);
 
-/// The einsum and the gradients of its entries' sum with weights 1, 2, 3.
+/// The einsum, and the gradients of the sum of its elements with weights 1, 2, 3.
 fn differentiated<S: ArraySemiring, B: Tested + AutodiffBackend, const D: usize>(
     text: &str,
     [a, b]: [&Given<D>; 2],
@@ -42,7 +42,7 @@ fn as_on_the_engine<S: ArraySemiring, const D: usize>(
     }
 }
 
-/// With each special value in some places, both in one row and in one column.
+/// Inserts each special value at several positions, two of them in one row and in one column.
 fn with_specials<const D: usize>(mut x: Given<D>, special: &[f32], seed: usize) -> Given<D> {
     let n = x.0.len();
     for (i, &value) in special.iter().enumerate() {
@@ -53,7 +53,7 @@ fn with_specials<const D: usize>(mut x: Given<D>, special: &[f32], seed: usize) 
     x
 }
 
-/// Sizes on both sides of those of tiles, ties everywhere.
+/// Sizes below and above those of tiles, with many ties.
 #[test]
 fn tropical_products_and_their_gradients() {
     fn check<S: ArraySemiring>(low: f32) {
@@ -62,7 +62,7 @@ fn tropical_products_and_their_gradients() {
             let a = (raise(steps(m * k, m)), [m, k]);
             let b = (raise(steps(k * n, n)), [k, n]);
             as_on_the_engine::<S, 2>("ij,jk->ik", [&a, &b], 0.0);
-            // Other strides are another kernel, which takes long to compile for large tiles.
+            // Other strides need another kernel, which compiles slowly for large tiles.
             if m.max(n) < 33 {
                 let (a, b) = ((a.0, [k, m]), (b.0, [n, k]));
                 as_on_the_engine::<S, 2>("ji,kj->ki", [&a, &b], 0.0);
@@ -85,7 +85,7 @@ fn tropical_products_of_infinities_and_nan() {
             let b = with_specials((raise(steps(k * n, 4)), [k, n]), special, 11);
             as_on_the_engine::<S, 2>("ij,jk->ik", [&a, &b], 0.0);
         }
-        // Nothing but 0 of the semiring in a row, and in everything.
+        // A row of zeros of the semiring, and operands of nothing else.
         let zero = special[0];
         let mut a = (raise(steps(m * k, 5)), [m, k]);
         a.0[..2 * k].fill(zero);
@@ -108,13 +108,13 @@ fn batches_and_axes_in_any_order() {
     as_on_the_engine::<MinPlus, 3>("bij,bjk->kbi", [&a, &b], 0.0);
     let b = (b.0, [4, 6, 3]);
     as_on_the_engine::<MaxPlus, 3>("bij,jkb->ikb", [&a, &b], 0.0);
-    // Summed in one operand alone, and a broadcast batch.
+    // Labels summed in one operand alone, and a broadcast batch.
     as_on_the_engine::<MaxMin, 3>("bij,jkc->ikb", [&a, &b], 0.0);
     as_on_the_engine::<Standard, 3>("bij,jkc->ikb", [&a, &b], 1e-6);
     as_on_the_engine::<LogSumExp, 3>("bij,jkb->ikb", [&a, &b], 1e-5);
 }
 
-/// Sizes on both sides of those of tiles; sums of +∞ have shares, those of −∞ none, and −∞ absorbs.
+/// Sizes below and above those of tiles; terms of +∞ have weights, sums of −∞ have none, and −∞ absorbs.
 #[test]
 fn log_sum_exp_and_its_gradients() {
     let (low, high) = (f32::NEG_INFINITY, f32::INFINITY);
@@ -132,7 +132,7 @@ fn log_sum_exp_and_its_gradients() {
             let b = with_specials(b.clone(), special, 2);
             as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
         }
-        // Numbers whose exponentials overflow, and a row of nothing but 0 of the semiring.
+        // Numbers whose exponentials overflow, and a row of zeros of the semiring.
         let mut a = (a.0.iter().map(|x| x * 1e4).collect::<Vec<f32>>(), a.1);
         as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
         a.0[..k].fill(low);
@@ -140,7 +140,7 @@ fn log_sum_exp_and_its_gradients() {
     }
 }
 
-/// Gradients are sums in the order of their terms: each run has the same bits.
+/// Gradients are sums in a fixed order: every run has the same bits.
 #[test]
 fn gradients_of_log_sum_exp_are_the_same_in_every_run() {
     let a = (noise(30 * 50, 1), [30, 50]);
@@ -149,7 +149,7 @@ fn gradients_of_log_sum_exp_are_the_same_in_every_run() {
     assert_eq!(run(), run());
 }
 
-/// A tape over a tape: the second derivative is that of the definition.
+/// Nested tapes: the second derivative equals that of the definition.
 #[test]
 fn second_derivatives_of_log_sum_exp() {
     fn second<B: Tested + AutodiffBackend>() -> Vec<f32>
@@ -168,7 +168,7 @@ fn second_derivatives_of_log_sum_exp() {
     assert_close(&given, &second::<Autodiff<Engine>>(), 1e-4, "second derivative");
 }
 
-/// Half precision in and out, `f32` in between, as in the engine; the same ties.
+/// Half precision elements with `f32` arithmetic, as in the engine; ties are equal.
 #[test]
 fn products_of_half_precision() {
     fn run<S: ArraySemiring, B: Tested + AutodiffBackend>(low: f32) -> [Vec<f32>; 3] {
@@ -195,7 +195,7 @@ fn products_of_half_precision() {
     check::<LogSumExp>(f32::MIN, 2e-3);
 }
 
-/// Operands with strides of 0 and of transposes, and axes of no elements.
+/// Operands with strides of 0, transposed operands, and axes of size 0.
 #[test]
 fn views_and_empty_axes() {
     fn views<S: ArraySemiring, B: Tested>() -> Vec<f32> {
@@ -223,7 +223,7 @@ fn views_and_empty_axes() {
     check::<LogSumExp>();
 }
 
-/// (or, and) on booleans, of one operand, two and three.
+/// (or, and) on booleans, with one, two and three operands.
 #[test]
 fn booleans() {
     fn run<B: Tested>(text: &str, count: usize) -> Vec<bool> {

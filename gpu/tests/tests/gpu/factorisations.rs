@@ -12,7 +12,7 @@ use super::{Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
 
 type Batch<B> = Tensor<B, 3>;
 
-/// Two and more matrices; the strides of the second form are those of transposes.
+/// Two or more matrices; `turned` gives the strides of a transpose.
 fn random<B: Tested>(batch: usize, m: usize, n: usize, turned: bool) -> Batch<B> {
     let x = noise(batch * m * n, m * 100 + n);
     match turned {
@@ -51,7 +51,7 @@ fn cholesky_factors() {
     }
 }
 
-/// A diagonal ≥ 0 makes the factors unique.
+/// A nonnegative diagonal makes the factors unique.
 #[test]
 fn qr_factors() {
     for (m, n) in [(1, 1), (8, 8), (20, 5), (5, 20), (33, 40), (64, 17)] {
@@ -64,7 +64,7 @@ fn qr_factors() {
             orthonormal(given.q, &of);
         }
     }
-    // Without rank: zeros, and equal columns.
+    // Rank-deficient matrices: zeros, and equal columns.
     for a in
         [Batch::<Wgpu>::zeros([1, 6, 4], &Wgpu::place()), Batch::ones([1, 6, 4], &Wgpu::place())]
     {
@@ -138,7 +138,7 @@ fn eigenvalues_and_eigenvectors() {
         let symmetric = (a.clone() + a.swap_dims(1, 2)) / 2.0;
         assert_close(&host(back), &host(symmetric), 1e-5, &of);
     }
-    // Ties everywhere.
+    // Every eigenvalue is degenerate.
     let eye = Tensor::<Wgpu, 2>::eye(9, &Wgpu::place()).unsqueeze_dim::<3>(0);
     let found = eigh(eye * 3.0).unwrap();
     assert_eq!(host(found.values), vec![3.0; 9]);
@@ -164,7 +164,7 @@ fn singular_values_and_vectors() {
         let expected = svdvals(random::<BurnT4a>(2, m, n, m == 20)).unwrap();
         assert_close(&s, &numbers(expected), 1e-5, &of);
     }
-    // Rank 2 and 0; numbers whose squares leave the range.
+    // Rank 2 and 0; numbers whose squares overflow or underflow.
     let low = random::<Wgpu>(2, 12, 2, false).matmul(random::<Wgpu>(2, 2, 9, false));
     let s = check(low, "rank 2");
     assert!(s[2..9].iter().all(|&x| x < 1e-5), "{s:?}");
@@ -173,7 +173,7 @@ fn singular_values_and_vectors() {
     check(random::<Wgpu>(2, 7, 5, false) * 1e-30, "small");
 }
 
-/// Derivative rules on factors of kernels.
+/// Derivative rules with the factors of kernels.
 #[test]
 fn gradients_as_on_the_engine() {
     fn gradients<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
@@ -209,7 +209,7 @@ fn gradients_as_on_the_engine() {
     }
 }
 
-/// Matrices that kernels do not serve are computed in the engine, with its errors.
+/// Matrices that kernels do not support are computed in the engine, with its errors.
 #[test]
 fn errors_are_those_of_the_engine() {
     fn errors<B: Tested>() -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Kernels by themselves: tiles, sizes, element types.
+//! Kernels without Burn: tiles, sizes, element types.
 
 use burn::backend::Wgpu;
 use burn::tensor::{DType, Tensor, TensorData};
@@ -46,7 +46,7 @@ fn what_does_not_fit_is_refused_before_a_launch() {
     assert!(matches!(error.map(|_| ()), Err(CubeError::TooLarge { .. })));
 }
 
-/// Elements that the device lacks: before a launch, which would end its server.
+/// Element types that the device lacks are an error before the launch, which would end its server.
 #[test]
 fn elements_that_the_device_lacks_are_refused() {
     let data = TensorData::new(vec![1.0f32; 4], [2, 2]).convert_dtype(DType::BF16);

@@ -1,7 +1,7 @@
 //! Operations of burn-t4a on `Wgpu`, against naive loops and the engine.
 //!
-//! Without a card they run on Mesa's software Vulkan: `CUBECL_WGPU_DEFAULT_DEVICE=Cpu`. What that lacks or gets
-//! wrong is left to CUDA: `f64` functions, `bf16`.
+//! Without a GPU they run on Mesa's software Vulkan: `CUBECL_WGPU_DEFAULT_DEVICE=Cpu`. Features that it lacks or
+//! computes incorrectly are tested on CUDA only: functions of `f64`, `bf16`.
 
 mod arrays;
 mod contractions;
@@ -15,7 +15,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
 use burn_t4a::{BurnT4a, T4aDevice};
 
-/// The backends under test, and the engine, on tapes.
+/// Backends under test, and the engine, with tapes.
 type Gpu = Autodiff<Wgpu>;
 type Engine = Autodiff<BurnT4a>;
 
@@ -40,7 +40,7 @@ impl<B: Tested> Tested for Autodiff<B> {
     }
 }
 
-/// Numbers between −1 and 1.
+/// Pseudo-random numbers in [−1, 1].
 fn noise(n: usize, seed: usize) -> Vec<f32> {
     let mut state = seed as u64 * 2 + 1;
     let mut next = || {
@@ -50,7 +50,7 @@ fn noise(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Small integers, so that there are ties.
+/// Small integers, so that ties occur.
 fn steps(n: usize, seed: usize) -> Vec<f32> {
     noise(n, seed).into_iter().map(|x| (x * 4.0).round()).collect()
 }
@@ -63,7 +63,7 @@ fn numbers<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
     x.into_data().convert::<f32>().to_vec().unwrap()
 }
 
-/// The same numbers, infinities and NaN among them, but for `tolerance` times the largest finite one.
+/// Asserts equal elements, including infinities and NaN, up to `tolerance` times the largest finite element.
 fn assert_close(given: &[f32], expected: &[f32], tolerance: f32, of: &str) {
     assert_eq!(given.len(), expected.len(), "{of}");
     let finite = |x: &&f32| x.is_finite();

@@ -1,4 +1,4 @@
-//! Programs as users write them: generic over the backend, on `Autodiff<Wgpu>` and on the engine.
+//! User programs, generic over the backend, on `Autodiff<Wgpu>` and on the engine.
 
 use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
@@ -8,7 +8,7 @@ use burn_t4a::ext::scan::fused::linear_recurrence;
 
 use super::{Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
 
-/// The best path, a nuclear norm, a filter: a loss and its gradients.
+/// A loss of a best path, a nuclear norm and a filter, and its gradients.
 fn program<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
     let scores = tensor::<B, 2>(&noise(36, 1), [6, 6]).require_grad();
     let decay = tensor::<B, 2>(&noise(40, 2), [20, 2]).require_grad();
@@ -32,7 +32,7 @@ fn an_einsum_an_svd_and_a_scan() {
     }
 }
 
-/// The gradient of a loss of a matrix and of one that is symmetric and positive.
+/// Gradient of a loss with respect to a matrix, general or symmetric positive definite.
 fn gradient<B: Tested + AutodiffBackend>(
     loss: impl FnOnce(Tensor<B, 2>, Tensor<B, 2>, Tensor<B, 2>) -> Tensor<B, 1>,
 ) -> Vec<f32> {
@@ -45,7 +45,7 @@ fn gradient<B: Tested + AutodiffBackend>(
     numbers(x.grad(&loss(x.clone(), spd, weights).backward()).unwrap())
 }
 
-/// Gradients of factorisations, whose rules are products of matrices on the device.
+/// Gradients of factorisations, whose rules are matrix products on the device.
 fn factored<B: Tested + AutodiffBackend>() -> [Vec<f32>; 4] {
     [
         gradient::<B>(|_, spd, w| (cholesky(spd).unwrap() * w).sum()),

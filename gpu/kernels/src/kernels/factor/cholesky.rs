@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use super::{greatest, load, within};
 
-/// `L` of (A + Aᵀ)/2, and the status: 0, `i + 1` if pivot i is not positive, −2 if A is not [`within`] the range.
+/// `L` of (A + Aᵀ)/2, and the status: 0, `i + 1` if pivot i is not positive, −2 if A is not [`within`] range.
 #[cube(launch_unchecked)]
 pub(crate) fn cholesky_kernel<F: Float>(
     a: &Tensor<F>,

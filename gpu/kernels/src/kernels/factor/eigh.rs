@@ -5,9 +5,9 @@ use cubecl::prelude::*;
 use super::{greatest, load, pair, rotation, within};
 
 /// Eigenvalues in nondecreasing order and eigenvectors of (A + Aᵀ)/2, and the status: 0, −1 if rotations did not
-/// converge, −2 if A is not [`within`] the range.
+/// converge, −2 if A is not [`within`] range.
 ///
-/// A round of rotations has disjoint pairs: blocks of 2 × 2 entries, those of a pair of pairs, are independent.
+/// The pairs of a round of rotations are disjoint, so the 2 × 2 blocks of a pair of pairs are independent.
 #[cube(launch_unchecked)]
 pub(crate) fn eigh_kernel<F: Float>(
     a: &Tensor<F>,
@@ -42,7 +42,7 @@ pub(crate) fn eigh_kernel<F: Float>(
     let own = load::<F>(a, &mut s, base, n, n, row, column, infinite, pitch, units, true);
     let most = greatest::<F>(own, units);
     let scale = select(most > zero && most < infinite, most, one);
-    // An even number of rows, the last one zero if n is odd.
+    // An even number of rows; the last row is zero if n is odd.
     let even = (n + 1) / 2 * 2;
     let mut e = unit;
     while e < even * even {

@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 use super::{greatest, load, within};
 
 /// `L` and `U` packed, the permutation of rows, and the status: 0, `i + 1` for the first zero on the diagonal of U,
-/// −2 if A is not [`within`] the range. A column for a unit.
+/// −2 if A is not [`within`] range. One unit per column.
 #[cube(launch_unchecked)]
 pub(crate) fn lu_kernel<F: Float>(
     a: &Tensor<F>,
@@ -42,7 +42,7 @@ pub(crate) fn lu_kernel<F: Float>(
     let mut failed = 0usize;
     let steps = select(m < n, m, n);
     for k in 0..steps {
-        // Each unit finds the pivot by itself.
+        // Each unit finds the pivot independently.
         let mut at = k;
         let mut best = s[k * pitch + k].abs();
         for i in k + 1..m {

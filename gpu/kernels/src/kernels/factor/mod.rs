@@ -1,10 +1,10 @@
-//! Factorisations of small matrices: a cube for a matrix, which is in shared memory meanwhile.
+//! Factorisations of small matrices: one cube per matrix, which is held in shared memory.
 //!
 //! ```text
 //! s[i · pitch + j]     entry (i, j), pitch = size + 1
 //! ```
 //!
-//! Barriers stand in loops over sizes only: their number does not depend on values.
+//! Barriers occur only in loops over sizes, so their number does not depend on values.
 
 use cubecl::prelude::*;
 
@@ -15,8 +15,8 @@ pub(crate) mod qr;
 pub(crate) mod svd;
 pub(crate) mod triangular;
 
-/// Copies a matrix to shared memory, as (A + Aᵀ)/2 if it is `symmetric`. The greatest modulus of what this unit
-/// copied; ∞ if there is NaN.
+/// Copies a matrix to shared memory, as (A + Aᵀ)/2 if `symmetric`. Returns the maximum modulus of the elements that
+/// this unit copied; ∞ if one is NaN.
 #[cube]
 fn load<F: Float>(
     a: &Tensor<F>,
@@ -50,7 +50,7 @@ fn load<F: Float>(
     most
 }
 
-/// The greatest of what the units have; each returns it.
+/// Maximum over all units; every unit returns it.
 #[cube]
 fn greatest<F: Float>(own: F, #[comptime] units: usize) -> F {
     let mut all = SharedMemory::<F>::new(units);
@@ -64,14 +64,14 @@ fn greatest<F: Float>(own: F, #[comptime] units: usize) -> F {
     most
 }
 
-/// True if the greatest modulus of entries is so far from the greatest number that factors stay below that.
+/// Returns true if the maximum modulus of the entries is small enough that no factor overflows.
 #[cube]
 fn within<F: Float>(most: F, infinite: F) -> bool {
     most * F::new(64.0) < infinite
 }
 
-/// Pair `k` of round `round` in which each of `n`, an even number, meets each other one once in n − 1 rounds. The
-/// first is the smaller one.
+/// Pair `k` of round `round` of a round-robin tournament of `n` (even) players: in n − 1 rounds each pair occurs
+/// once. The first index is the smaller one.
 #[cube]
 fn pair(k: usize, round: usize, n: usize) -> (usize, usize) {
     let others = n - 1;
@@ -80,7 +80,7 @@ fn pair(k: usize, round: usize, n: usize) -> (usize, usize) {
     (select(a < b, a, b), select(a < b, b, a))
 }
 
-/// Cosine and sine of the rotation that makes `[[app, apq], [apq, aqq]]` diagonal; none if `apq` is not above
+/// Cosine and sine of the rotation that diagonalises `[[app, apq], [apq, aqq]]`; the identity if `|apq|` is at most
 /// `negligible`.
 #[cube]
 fn rotation<F: Float>(app: F, aqq: F, apq: F, negligible: F) -> (F, F) {

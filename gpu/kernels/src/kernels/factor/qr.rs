@@ -4,9 +4,10 @@ use cubecl::prelude::*;
 
 use super::{greatest, load, within};
 
-/// Thin `Q` and `R` with a diagonal ≥ 0, and the status: 0, −2 if A is not [`within`] the range. A column for a unit.
+/// Thin `Q` and `R` with a nonnegative diagonal, and the status: 0, −2 if A is not [`within`] range. One unit per
+/// column.
 ///
-/// Reflection k is `1 − τ v vᵀ` with `v = (v₀, A[k + 1…, k])`: the column stays as it is below its diagonal.
+/// Reflection k is `1 − τ v vᵀ` with `v = (v₀, A[k + 1…, k])`; the column below its diagonal is kept as v.
 #[cube(launch_unchecked)]
 pub(crate) fn qr_kernel<F: Float>(
     a: &Tensor<F>,
@@ -38,7 +39,7 @@ pub(crate) fn qr_kernel<F: Float>(
     let base = CUBE_POS * stride;
     let own = load::<F>(a, &mut s, base, m, n, row, column, infinite, pitch, units, false);
     let most = greatest::<F>(own, units);
-    // Squares of entries stay within the range.
+    // Scaled, so that squares of entries neither overflow nor underflow.
     let scale = select(most > zero && most < infinite, most, one);
     let mut e = unit;
     while e < m * n {
@@ -48,7 +49,7 @@ pub(crate) fn qr_kernel<F: Float>(
     sync_cube();
     let steps = select(m < n, m, n);
     for k in 0..steps {
-        // Each unit finds the norm by itself.
+        // Each unit computes the norm independently.
         let first = s[k * pitch + k];
         let mut square = first * first;
         for i in k + 1..m {
@@ -88,7 +89,7 @@ pub(crate) fn qr_kernel<F: Float>(
         e += units;
     }
     if unit < steps {
-        // Columns of Q are in the memory of the result, each with one unit.
+        // Columns of Q are in the memory of the result, one unit per column.
         let to = CUBE_POS * m * steps + unit;
         let sign = select(diagonal[unit] < zero, zero - one, one);
         for i in 0..m {

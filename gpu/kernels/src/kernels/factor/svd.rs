@@ -4,10 +4,10 @@ use cubecl::prelude::*;
 
 use super::{greatest, load, pair, rotation, within};
 
-/// Singular values in nonincreasing order, their vectors by any strides, and the status: 0, −1 if rotations did not
-/// converge, −2 if A is not [`within`] the range. A has no more columns than rows.
+/// Singular values in nonincreasing order, their vectors with any strides, and the status: 0, −1 if rotations did
+/// not converge, −2 if A is not [`within`] range. A must not have more columns than rows.
 ///
-/// Columns of A are rows of `w` in shared memory. `lanes` units share the sums of a pair of columns.
+/// Columns of A are rows of `w` in shared memory. `lanes` units compute the inner products of a pair of columns.
 #[cube(launch_unchecked)]
 pub(crate) fn svd_kernel<F: Float>(
     a: &Tensor<F>,
@@ -143,8 +143,8 @@ pub(crate) fn svd_kernel<F: Float>(
     }
     sync_cube();
     if unit == 0 {
-        // Columns of zeros: unit vectors without their components along the others, which are zero where they are
-        // not yet there. One of the unit vectors has a square of 1/m at least left.
+        // Zero columns are replaced by unit vectors minus their components along the other columns, which are zero
+        // until they are computed. For one of the unit vectors the remainder has a squared norm of at least 1/m.
         for j in 0..n {
             if sigmas[j] == zero {
                 let mut found = false;

@@ -4,9 +4,9 @@ use cubecl::prelude::*;
 
 use super::greatest;
 
-/// A column of B for a unit, all columns by as many cubes as that takes, which are `blocks` for a matrix. Entry
-/// (i, j) of the lower triangle that is solved is that of T at (i, j), with `mirrored` rows and columns counted
-/// from the end. The status: 0, `i + 1` for a zero on the diagonal, −2 if T, B or the solution is not finite.
+/// Solves `op(T) X = B` with one unit per column of B, in `blocks` cubes per matrix. Entry (i, j) of the lower
+/// triangle is that of T at (i, j); with `mirrored`, rows and columns are counted from the end. The status: 0,
+/// `i + 1` for a zero on the diagonal, −2 if T, B or the solution is not finite.
 #[cube(launch_unchecked)]
 pub(crate) fn triangular_kernel<F: Float>(
     t: &Tensor<F>,
@@ -41,7 +41,7 @@ pub(crate) fn triangular_kernel<F: Float>(
     let infinite = infinite.get::<F>();
     let zero = F::new(0.0);
     let mut most = zero;
-    // Entries outside of the triangle count for nothing.
+    // Entries outside of the triangle are ignored.
     let mut e = unit;
     while e < n * n {
         let i = e / n;
