@@ -1,41 +1,41 @@
-//! Contractions by integer labels and shapes, as callers without letters have them.
+//! Contractions given by integer labels and shapes, for callers without letters.
 
 use t4a_diff::Pairs;
 use t4a_einsum::{Contraction, Einsum, FloatSemiring, Subscripts};
 
 use crate::{AnyOperation, OperationError};
 
-/// An operand: a label and a size for each axis.
+/// Operand of a contraction: a label and a size for each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labelled<'a> {
-    /// Axes with the same label are multiplied index by index; a label that the result lacks is summed.
+    /// Axes with equal labels are multiplied elementwise; labels that the result lacks are summed.
     pub labels: &'a [i64],
-    /// Sizes.
+    /// Sizes of the axes.
     pub shape: &'a [usize],
 }
 
 /// Options of a contraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContractionOptions {
-    /// ⊕ and ⊗.
+    /// Semiring (⊕, ⊗).
     pub semiring: FloatSemiring,
-    /// On complex numbers, which are pairs of operands; over the standard semiring alone.
+    /// True for complex numbers, given as pairs of operands; only with the standard semiring.
     pub complex: bool,
-    /// Bytes for intermediate tensors: sums that need more are done in slices.
+    /// Memory limit for intermediate tensors, in bytes; larger contractions are sliced.
     pub memory: Option<usize>,
-    /// Bytes of an element, for `memory`.
+    /// Size of an element in bytes, used with `memory`.
     pub element: usize,
 }
 
 impl Default for ContractionOptions {
-    /// Sums of products of real `f64`.
+    /// Real `f64`, standard semiring.
     fn default() -> Self {
         Self { semiring: FloatSemiring::Standard, complex: false, memory: None, element: 8 }
     }
 }
 
-/// The contraction of these operands to a result with these labels. The plan is found once per set of
-/// labels and shapes: `t4a_einsum` keeps it.
+/// Contraction of these operands to a result with the given labels. The plan is cached by `t4a_einsum`, once per set
+/// of labels and shapes.
 ///
 /// ```
 /// use t4a_operations::{ContractionOptions, Labelled, einsum};
@@ -47,8 +47,8 @@ impl Default for ContractionOptions {
 /// ```
 ///
 /// # Errors
-/// [`OperationError::Einsum`] for labels and shapes that do not fit; [`OperationError::Data`] for
-/// numbers of labels and sizes that differ, and for complex numbers over another semiring.
+/// [`OperationError::Einsum`] for inconsistent labels and shapes; [`OperationError::Data`] if the numbers of labels
+/// and sizes differ, and for complex numbers with another semiring.
 pub fn einsum(
     operands: &[Labelled<'_>],
     result: &[i64],

@@ -1,8 +1,8 @@
-//! Every operation with a derivative as one value, for whatever holds operations without knowing which: a
-//! recorder, a server, a caller from another language.
+//! Every differentiable operation as one value type, for code that stores operations of any kind: recorders, servers,
+//! bindings to other languages.
 //!
-//! A value compares, hashes, prints, and is data for `serde`; it runs, and is differentiated, as the
-//! operation that it holds ([`Operation`]). A new operation is one line here.
+//! A value can be compared, hashed, printed and serialised; it runs and is differentiated as the operation that it
+//! holds ([`Operation`]). A new operation is one line of the table in this file.
 //!
 //! ```
 //! use t4a_diff::{Eager, Operation, Value, check};
@@ -20,20 +20,20 @@
 //!
 //! | task | |
 //! |---|---|
-//! | hold, compare, hash, print, store an operation | [`AnyOperation`] |
+//! | store, compare, hash, print, serialise an operation | [`AnyOperation`] |
 //! | run and differentiate it | [`Operation`] on it, over any arrays of `t4a-diff` |
 //! | its derivative as an operation, to any order | [`Jvp`], [`Vjp`] |
-//! | write one as text, read it | [`AnyOperation::to_text`], [`AnyOperation::from_text`] |
+//! | text format | [`AnyOperation::to_text`], [`AnyOperation::from_text`] |
 //! | a contraction by integer labels and shapes | [`einsum()`] |
-//! | send one with its operands to another process, and run it there | [`wire`] |
+//! | send an operation with its operands to another process and run it there | [`wire`] |
 //! | errors of all of them | [`OperationError`] |
 #![forbid(unsafe_code)]
 
 // derivative   Jvp, Vjp: derivatives as operations
-//   erased     arrays of any type behind one type
+//   erased     type-erased arrays
 // einsum       contractions by integer labels
-// text         operations as text with a version
-// wire         operations as words; operations on tensors of any dtype
+// text         operations as versioned text
+// wire         binary format; operations on tensors of any dtype
 
 mod derivative;
 mod einsum;
@@ -70,36 +70,36 @@ pub use text::FORMAT;
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum OperationError {
-    /// Of operations on dense tensors.
+    /// Error of an operation on dense tensors.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// Of contractions.
+    /// Error of a contraction.
     #[error(transparent)]
     Einsum(#[from] EinsumError),
-    /// Of linear algebra.
+    /// Error of linear algebra.
     #[error(transparent)]
     Linalg(#[from] LinalgError),
-    /// Of scans over monoids.
+    /// Error of a scan over a monoid.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// Of structured tensors.
+    /// Error of structured tensors.
     #[error(transparent)]
     Structured(#[from] StructuredError),
-    /// Of derivatives: [`Jvp`], [`Vjp`].
+    /// Error of a derivative: [`Jvp`], [`Vjp`].
     #[error("a derivative of {op}: {reason}")]
     Derivative {
-        /// The operation.
+        /// Name of the differentiated operation.
         op: &'static str,
-        /// The requirement that is not met.
+        /// Violated requirement.
         reason: String,
     },
-    /// Of text or words that are no operation.
+    /// Text or words do not encode a valid operation.
     #[error("an operation as data: {0}")]
     Data(String),
 }
 
 impl OperationError {
-    /// As the error of one of the operations that [`AnyOperation`] holds.
+    /// Converts to the error type of an operation that [`AnyOperation`] holds.
     fn into_of<O: Operation>(self) -> O::Error {
         fn find<E: 'static>(error: impl Any) -> Option<E> {
             (Box::new(error) as Box<dyn Any>).downcast().ok().map(|error| *error)
@@ -125,10 +125,10 @@ impl From<OperationError> for TensorError {
     }
 }
 
-/// The table: a variant, what it holds, what it is.
+/// Table of operations: variant, type, documentation.
 macro_rules! operations {
     ($($(#[$doc:meta])* $variant:ident($type:ty),)*) => {
-        /// Any of the operations.
+        /// Any operation of the table.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
@@ -143,7 +143,7 @@ macro_rules! operations {
         })*
 
         impl AnyOperation {
-            /// The operation as one of these; `None` for one of somebody else's.
+            /// The operation as a variant of this type; `None` for an operation outside of the table.
             pub fn of<O: Operation>(op: &O) -> Option<Self> {
                 let op: &dyn Any = op;
                 if let Some(op) = op.downcast_ref::<Self>() {
@@ -156,7 +156,7 @@ macro_rules! operations {
             }
         }
 
-        /// Calls a method of the operation that is held.
+        /// Calls a method of the held operation.
         macro_rules! held {
             ($any:expr, $op:ident => $body:expr) => {
                 match $any {
@@ -168,55 +168,55 @@ macro_rules! operations {
 }
 
 operations! {
-    /// `eˣ / Σ eˣ`.
+    /// Softmax `eˣ / Σ eˣ`.
     Softmax(Softmax),
-    /// `x − ln Σ eˣ`.
+    /// Log-softmax `x − ln Σ eˣ`.
     LogSoftmax(LogSoftmax),
     /// Layer normalisation.
     LayerNorm(LayerNorm),
-    /// Normalisation by the root of the mean square.
+    /// Root-mean-square normalisation.
     RmsNorm(RmsNorm),
     /// Scaled dot-product attention.
     Attention(Attention),
     /// Cross-entropy of logits and class indices.
     CrossEntropy(CrossEntropy),
-    /// A contraction over a semiring.
+    /// Contraction over a semiring.
     Einsum(Contraction),
-    /// A contraction of complex numbers.
+    /// Contraction of complex numbers.
     ComplexEinsum(Pairs<Contraction>),
-    /// A factorisation or a function of matrices.
+    /// Matrix factorisation or matrix function.
     Linalg(Linalg),
     /// Running sums, products, extrema and log-sum-exp.
     Cumulative(Cumulative),
-    /// `h ← a h + b`.
+    /// Linear recurrence `h ← a h + b`.
     LinearRecurrence(LinearRecurrence),
-    /// `H ← A H + B`.
+    /// Matrix recurrence `H ← A H + B`.
     MatrixRecurrence(MatrixRecurrence),
-    /// A scan over a monoid by name.
+    /// Associative scan over a named monoid.
     AssociativeScan(AssociativeScan),
-    /// A recurrent layer over a sequence.
+    /// Recurrent layer applied to a sequence.
     Recurrent(Recurrent),
-    /// The Kalman filter over a sequence.
+    /// Kalman filter applied to a sequence.
     KalmanFilter(KalmanFilter),
-    /// ln Z of linear chains of tags.
+    /// ln Z of linear-chain conditional random fields.
     LogPartition(LogPartition),
-    /// Blocks of a flat array moved, with signs.
+    /// Moves blocks of a flat array, with signs.
     Rearrange(Rearrange),
     /// Products of the matrices of two flat arrays.
     Contract(Contract),
-    /// The same of complex numbers.
+    /// [`Contract`] of complex numbers.
     ComplexContract(Pairs<Contract>),
-    /// The same over another semiring.
+    /// [`Contract`] over another semiring.
     ContractOver(ContractOver),
-    /// Rearrangements and contractions one after the other.
+    /// Sequence of rearrangements and contractions.
     Network(Network),
     /// Linear algebra on each matrix of a flat array.
     ByMatrix(ByMatrix),
-    /// Entries times numbers of a leg.
+    /// Entries times the values of a diagonal tensor on a leg.
     ScaleBond(ScaleBond),
-    /// `Σ x* y`.
+    /// Inner product `Σ x* y`.
     Inner(Inner),
-    /// `√Σ |x|²`.
+    /// Norm `√Σ |x|²`.
     Norm(Norm),
     /// Results of an operation and their tangents.
     Jvp(Jvp),
@@ -225,7 +225,7 @@ operations! {
 }
 
 impl fmt::Display for AnyOperation {
-    /// The name and the parameters.
+    /// Prints the name and the parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AnyOperation::Einsum(op) => op.fmt(f),

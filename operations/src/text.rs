@@ -1,4 +1,4 @@
-//! Operations as text: JSON with named fields, a version in front.
+//! Operations as text: JSON with named fields, preceded by a version.
 //!
 //! ```text
 //! {"t4a":1,"op":{"softmax":{"axis":1}}}
@@ -6,15 +6,14 @@
 //! {"t4a":1,"op":{"vjp":{"op":{"softmax":{"axis":1}},"given":[true],"wanted":[true]}}}
 //! ```
 //!
-//! The same operation has the same text. Text of a later version is refused; a later library reads the text
-//! of an earlier version.
+//! Equal operations have equal text. Text of a later version is rejected; text of an earlier version is accepted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{AnyOperation, OperationError};
 
-/// The version of the text and of the words of [`wire`](crate::wire).
+/// Version of the text format and of the binary format of [`wire`](crate::wire).
 pub const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -25,23 +24,23 @@ struct Text<T> {
 }
 
 impl AnyOperation {
-    /// The text of the operation.
+    /// Text of the operation.
     ///
     /// # Errors
-    /// [`OperationError::Data`] for numbers that JSON does not have, infinities among them.
+    /// [`OperationError::Data`] for numbers that JSON cannot represent, such as infinities.
     pub fn to_text(&self) -> Result<String, OperationError> {
         let text = serde_json::to_string(&Text { t4a: FORMAT, op: self }).map_err(refused)?;
-        // Infinity is written as null, which would be read as a number that is not given.
+        // JSON has no infinity: it is written as null and would be read as a missing number.
         match Self::from_text(&text)? == *self {
             true => Ok(text),
             false => Err(OperationError::Data(format!("{} holds a number without text", self))),
         }
     }
 
-    /// The operation of a text. Fields in any order.
+    /// Parses an operation; fields may be in any order.
     ///
     /// # Errors
-    /// [`OperationError::Data`] for another version, for fields that are missing, unknown or do not fit.
+    /// [`OperationError::Data`] for another version, and for missing, unknown or invalid fields.
     pub fn from_text(text: &str) -> Result<Self, OperationError> {
         let Text { t4a: version, op } =
             serde_json::from_str::<Text<Value>>(text).map_err(refused)?;
@@ -62,7 +61,7 @@ fn refused(error: impl ToString) -> OperationError {
     OperationError::Data(error.to_string())
 }
 
-/// A field of `given` that is not in `known`: a name that was mistyped is not another number that is missing.
+/// First field of `given` that is not in `known`, so that a misspelt optional field is an error.
 fn unknown(given: &Value, known: &Value) -> Option<String> {
     match (given, known) {
         (Value::Object(given), Value::Object(known)) => {

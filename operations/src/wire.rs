@@ -1,22 +1,23 @@
-//! Operations over a wire: what a caller sends beside its tensors, and what the other side does with it.
+//! Binary messages: operations sent to another process together with their tensors.
 //!
-//! A message holds everything but the tensors, and neither side keeps anything of it: a derivative
-//! ([`Jvp`](crate::Jvp), [`Vjp`](crate::Vjp)) gets the operands again, and finds again what it needs of the
-//! forward computation. That costs the forward computation a second time, and no state on a server.
+//! A message contains everything except the tensors, and neither side keeps state: a derivative ([`Jvp`](crate::Jvp),
+//! [`Vjp`](crate::Vjp)) receives the operands again and repeats the forward computation. This costs one more forward
+//! pass and makes the server stateless.
 
 use t4a_diff::{Eager, Kind, Meta, Operation, Outcome, Value, checked_results};
 use t4a_tensor::{AnyTensor, DType};
 
 use crate::{AnyOperation, FORMAT, OperationError};
 
-/// The name under which a server knows these messages.
+/// Name of these messages on a server.
 pub const ID: &str = "t4a";
 
-/// Values within values: far more than any operation has, far fewer than fill a stack.
+/// Maximum nesting depth of deserialised values: above that of every operation, below the limit of the stack.
 const DEPTH: usize = 100;
 
 impl AnyOperation {
-    /// As words, for protocols that carry numbers: the version of the format and the count of bytes, then these in MessagePack.
+    /// Encodes the operation as 64-bit words, for protocols that transmit numbers: format version, number of bytes,
+    /// then the MessagePack encoding.
     ///
     /// # Errors
     /// [`OperationError::Data`].
@@ -31,7 +32,7 @@ impl AnyOperation {
         Ok(head.into_iter().chain(bytes.chunks(8).map(word)).collect())
     }
 
-    /// From [`AnyOperation::to_words`]; the operation is checked like every value that is read.
+    /// Decodes the words of [`AnyOperation::to_words`]; the operation is validated like any deserialised value.
     ///
     /// # Errors
     /// [`OperationError::Data`].
@@ -51,10 +52,10 @@ impl AnyOperation {
             .map_err(|e: rmp_serde::decode::Error| refused(e.to_string()))
     }
 
-    /// Shapes and dtypes of what [`AnyOperation::run`] returns.
+    /// Shapes and dtypes of the results of [`AnyOperation::run`].
     ///
     /// # Errors
-    /// As there, before any work.
+    /// As [`AnyOperation::run`], before any work.
     pub fn returns(&self, operands: &[Meta]) -> Result<Vec<Meta>, OperationError> {
         let mut all = checked_results(self, operands)?;
         let indices = self.indices(operands).into_iter();
@@ -62,11 +63,11 @@ impl AnyOperation {
         Ok(all)
     }
 
-    /// Results, then the indices that the operation returns, as `i64`. A tensor is the operand that its
-    /// dtype makes it: floats, indices or truth values.
+    /// Runs the operation. Returns the results, then its integer results as `i64`. The dtype of a tensor determines
+    /// the kind of the operand: float, integer or boolean.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// Errors of the operation.
     pub fn run(&self, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, OperationError> {
         let metas: Vec<Meta> = operands.iter().map(meta).collect();
         checked_results(self, &metas)?;
@@ -75,10 +76,10 @@ impl AnyOperation {
         self.returned(&metas, out)
     }
 
-    /// The tensors that [`AnyOperation::run`] returns, of an outcome for operands of these shapes and dtypes.
+    /// Tensors that [`AnyOperation::run`] returns, for an outcome computed from operands of these shapes and dtypes.
     ///
     /// # Errors
-    /// The first error of the operations that led to a result.
+    /// The first error of the computation.
     pub fn returned(
         &self,
         operands: &[Meta],
@@ -92,12 +93,12 @@ impl AnyOperation {
 }
 
 fn meta(x: &AnyTensor) -> Meta {
-    // Indices are any integers where an operation takes them.
+    // Integer operands may have any integer dtype; results are i64.
     let dtype = if x.dtype().is_int() { DType::I64 } else { x.dtype() };
     Meta { shape: x.shape().into(), dtype }
 }
 
-/// The tensor as an operand of the kind of its dtype: floats, indices or truth values.
+/// Converts a tensor to an operand of the kind of its dtype: float, integer or boolean.
 pub fn operand(x: AnyTensor) -> Value<Eager> {
     match Kind::of(x.dtype()) {
         Some(Kind::Flags) => Value::Flags(x.into()),

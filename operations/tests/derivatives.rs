@@ -1,4 +1,4 @@
-//! Derivatives as operations: of every operation, and derivatives of derivatives, against differences.
+//! Derivatives as operations, for every operation and for nested derivatives, against finite differences.
 
 mod table;
 
@@ -42,7 +42,7 @@ fn like(meta: &Meta, seed: u64) -> Value<Eager> {
     floats(&meta.shape, seed)
 }
 
-/// The derivative of a case by all its floats, with fixed cotangents for all results.
+/// Vjp of a case with respect to all its float operands, with fixed cotangents for all results.
 fn vjp((op, inputs): &Case) -> Case {
     let results = op.results(&metas(inputs)).unwrap();
     let vjp = Vjp::new(op.clone(), vec![true; results.len()], moving(inputs)).unwrap();
@@ -58,7 +58,7 @@ fn jvp((op, inputs): &Case) -> Case {
     (Jvp::new(op.clone(), moving).unwrap().into(), all)
 }
 
-/// Of everything in the table: forward, both modes and second derivatives of either derivative.
+/// Every operation of the table: forward pass, both modes, and second derivatives through Jvp and Vjp.
 #[test]
 fn derivatives_are_operations() {
     for case in table() {
@@ -74,13 +74,13 @@ fn derivatives_are_operations() {
 fn matrix(size: [usize; 2], seed: u64) -> Value<Eager> {
     let [m, n] = size;
     let noise = check::noise(&check::array(&[m, n], |_| 0.0), seed);
-    // Singular values apart, so that differences of vectors exist.
+    // Well-separated singular values, so that finite differences of singular vectors exist.
     let noise = check::elements(&noise);
     let spread = |i: usize| if i / n == i % n { 3.0 + 2.0 * (i % n) as f64 } else { 0.0 };
     Value::Float(check::array(&[m, n], |i| 0.3 * noise[i] + spread(i)))
 }
 
-/// An operation on B, run on B + Bᵀ: differences leave the symmetric matrices otherwise.
+/// An operation on B applied to B + Bᵀ: finite differences stay in the symmetric matrices.
 fn cases() -> Vec<Case> {
     let degeneracy = Degeneracy::default();
     let real = |op: MatrixOp| AnyOperation::from(Linalg { op, complex: false });
@@ -107,7 +107,7 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// Second order by composition, each checked to second order itself: up to the fourth derivative.
+/// Nested Jvp and Vjp, each checked to second order: up to the fourth derivative.
 #[test]
 fn derivatives_of_derivatives() {
     for case in cases() {
@@ -155,10 +155,10 @@ fn hessians_are_symmetric() {
     }
 }
 
-/// The order is bounded; a derivative of that order is still right.
+/// The order is bounded; a derivative of the maximum order is correct.
 #[test]
 fn orders_are_bounded() {
-    // The derivatives of x³ by a contraction of x with itself: 6x in third order, by forward mode.
+    // Derivatives of x³ as a contraction of x with itself, in forward mode; the third is 6.
     let shape: &[usize] = &[1];
     let one = Labelled { labels: &[1], shape };
     let cube = einsum(&[one; 3], &[1], ContractionOptions::default()).unwrap();
@@ -168,7 +168,7 @@ fn orders_are_bounded() {
     }
     let error = Jvp::new(op, vec![true; 3 << MAX_ORDER]).unwrap_err();
     assert!(matches!(error, OperationError::Derivative { .. }), "{error}");
-    // With x = 2 and all tangents of first order 1: the third derivative of x³ is 6.
+    // With x = 2 and all first-order tangents 1: the third derivative of x³ is 6.
     let mut op = cube;
     let mut inputs = vec![2.0; 3];
     for _ in 0..3 {
@@ -222,7 +222,7 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(axis.run(vec![x()]), Err(OperationError::Tensor(_))));
 }
 
-/// A batch of a derivative is the derivatives of its examples.
+/// A batched derivative equals the derivatives of the examples.
 #[test]
 fn derivatives_of_batches() {
     use t4a_diff::OnBatch;

@@ -1,4 +1,4 @@
-//! Operations as text.
+//! Text format of operations.
 
 mod table;
 
@@ -12,7 +12,7 @@ use t4a_operations::{
 
 use table::table;
 
-/// Every operation and its derivatives, to text and back; distinct operations have distinct texts.
+/// Round trip of every operation and its derivatives; distinct operations have distinct texts.
 #[test]
 fn text_of_every_operation() {
     let mut texts = std::collections::HashSet::new();
@@ -40,7 +40,7 @@ fn the_text_is_fixed() {
     let text =
         r#"{"t4a":1,"op":{"vjp":{"op":{"softmax":{"axis":1}},"given":[true],"wanted":[true]}}}"#;
     assert_eq!(vjp.to_text().unwrap(), text);
-    // Fields in any order, whole numbers for floats.
+    // Fields in any order; integers are accepted for floats.
     let read = AnyOperation::from_text(r#"{"op":{"layer_norm":{"epsilon":1}},"t4a":1}"#).unwrap();
     assert_eq!(read, LayerNorm { epsilon: 1.0 }.into());
     let epsilon = 0.1f64 + 0.2;
@@ -61,7 +61,7 @@ fn other_text_is_refused() {
     refused(r#"{"t4a":1,"op":{"softmax":{"axis":-1}}}"#, "-1");
     refused(r#"{"t4a":1,"op":{"softmin":{"axis":1}}}"#, "softmin");
     refused(r#"{"t4a":1,"op":{"softmax":{"axis":1}},"more":0}"#, "more");
-    // A field that may be missing.
+    // An optional field.
     let pinv =
         AnyOperation::from(Linalg { op: PinvOp { rtol: Some(1e-3) }.into(), complex: false });
     let text = pinv.to_text().unwrap();

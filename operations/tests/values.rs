@@ -1,4 +1,4 @@
-//! Every operation as a value: what was sent is what arrives, and computes the same.
+//! Operations as values: serialisation round trips, and equality of their results.
 
 mod table;
 
@@ -30,7 +30,7 @@ fn metas(values: &[Value<Eager>]) -> Vec<Meta> {
     tensors(values).into_iter().map(meta).collect()
 }
 
-/// The other side computes what this one does: results, tangents and cotangents, to the last bit.
+/// A deserialised operation computes bit-identical results, tangents and cotangents.
 #[test]
 fn messages_are_answered() {
     for (op, inputs) in table() {
@@ -106,7 +106,7 @@ fn damaged_messages_are_refused() {
         later[0] += 1;
         let error = AnyOperation::from_words(&later).unwrap_err().to_string();
         assert!(error.contains("version 2"), "{error}");
-        // Of another bit pattern comes an error or another operation, no panic.
+        // A flipped bit gives an error or another operation, never a panic.
         for bit in 0..64 * words.len() {
             let mut damaged = words.clone();
             damaged[bit / 64] ^= 1 << (bit % 64);
@@ -116,7 +116,7 @@ fn damaged_messages_are_refused() {
     assert!(AnyOperation::from_words(&[]).is_err());
 }
 
-/// Derivatives of derivatives of what is no operation, as a hostile caller nests them.
+/// Deeply nested derivatives of invalid operations, as a hostile caller may send them.
 #[test]
 fn deep_messages_are_refused() {
     for depth in [20, 200, 100_000] {
@@ -127,7 +127,7 @@ fn deep_messages_are_refused() {
         let inner = format!("{}{}", r#"{"softmax":{"axis":1}}"#, close.repeat(depth));
         let error = AnyOperation::from_text(&text(&format!("{}{inner}", open.repeat(depth))));
         assert!(error.is_err());
-        // The same in MessagePack: a map of one, its name, a map of two, its name.
+        // The same in MessagePack: a map of one field, its name, a map of two fields, the name of the first.
         let mut bytes = [b"\x81\xa3jvp\x82\xa2op".as_slice()].repeat(depth).concat();
         bytes.extend([0xc0; 8]);
         let words = bytes.chunks(8).map(|part| {
@@ -140,7 +140,7 @@ fn deep_messages_are_refused() {
     }
 }
 
-/// Operands of another kind, one after the other: an error that names the operation and the operand.
+/// Operands of a wrong kind, one at a time: the error names the operation and the operand.
 #[test]
 fn operands_of_another_kind_are_refused() {
     for (op, inputs) in table() {
@@ -164,7 +164,7 @@ fn operands_of_another_kind_are_refused() {
             }
         }
     }
-    // The mask of attention is the only operand of truth values.
+    // The mask of attention is the only boolean operand.
     let options = AttentionOptions { scale: None, softcap: None, causal: false };
     let op = Attention { options, masked: true, biased: true };
     let mut all = tensors(&[1, 2, 3].map(|seed| floats(&[1, 2, 3, 4], seed)));
@@ -177,7 +177,7 @@ fn operands_of_another_kind_are_refused() {
     assert_eq!(error.to_string(), "attention: operand 3 has dtype f64, truth values are required");
 }
 
-/// No cotangent is no work, whatever the operation; operands and cotangents are checked all the same.
+/// Without cotangents no work is done; operands and cotangents are still checked.
 #[test]
 fn cotangents_of_nothing() {
     for (op, inputs) in table() {
@@ -213,7 +213,7 @@ fn what_is_sent_arrives() {
 }
 
 #[test]
-// What plans find out later is not part of their hash.
+// Values derived lazily by plans are not part of their hash.
 #[allow(clippy::mutable_key_type)]
 fn values_differ_by_what_they_hold() {
     let table = table();
@@ -225,7 +225,7 @@ fn values_differ_by_what_they_hold() {
     }
 }
 
-/// Each through the enum: forward, both vjps and jvp against differences.
+/// Every operation through the enum: forward pass, vjp and jvp against finite differences.
 #[test]
 fn rules_are_those_of_the_operation() {
     for (op, inputs) in table() {
@@ -233,8 +233,8 @@ fn rules_are_those_of_the_operation() {
     }
 }
 
-/// Plans of all kinds as data: slices, steps of a plan, cotangents, repeated and broadcast axes, labels
-/// that are no letters, sums without a term.
+/// Serialised plans of all kinds: slices, steps of a plan, cotangents, repeated and broadcast axes, labels that are
+/// not letters, sums without a term.
 #[test]
 fn plans_are_data() {
     let sliced = {
@@ -270,7 +270,7 @@ fn plans_are_data() {
     }
 }
 
-/// Data that no plan has is refused with what is wrong about it.
+/// Invalid plans are rejected with a description of the error.
 #[test]
 fn wrong_data_is_refused() {
     let op = Contraction {

@@ -1,5 +1,6 @@
-//! Steps of a two-site effective Hamiltonian on complex tensors with U(1) charges, as pairs of arrays: the choice
-//! of the engine beside four products of real arrays, in alternating runs.
+//! Steps of a two-site effective Hamiltonian on complex tensors with U(1) charges: time of the complex contraction
+//! chosen by the engine against four products of real arrays, in alternating runs.
+//!
 //! `cargo bench -p t4a-structured --bench complex -- THREADS`
 
 use std::hint::black_box;
@@ -15,7 +16,7 @@ fn microseconds<R>(run: impl FnOnce() -> R) -> f64 {
     begin.elapsed().as_secs_f64() * 1e6
 }
 
-/// The first decile, which leaves out the time of other processes.
+/// First decile of the run times; excludes runs that other processes disturbed.
 fn typical(mut runs: Vec<f64>) -> f64 {
     runs.sort_by(f64::total_cmp);
     runs[runs.len() / 10]
@@ -47,7 +48,7 @@ fn row(name: &str, plan: &Contract, dtype: DType) {
     println!("{name:<22} {dtype:>4} {own:>10.1} {four:>10.1} {:>6.2} {per:>6}", own / four);
 }
 
-/// A tensor that the result so far is contracted with, and the axes of both.
+/// Name of a step, and the tensor that the intermediate result is contracted with, with the contracted axes of both.
 type Step<'a> = (&'a str, &'a Spec<U1>, &'a [usize], &'a [usize]);
 
 fn main() {

@@ -1,4 +1,4 @@
-//! The two-site effective Hamiltonian LP · W · W · RP on θ, f64, against its floor and its peers.
+//! Two-site effective Hamiltonian LP · W · W · RP applied to θ, f64, against the matrix products alone and two peers.
 //!
 //! ```text
 //! legs        θ [l, s, s, r]   LP [l*, w, l]   W [w*, w, s, s*]   RP [r*, w*, r]
@@ -9,8 +9,8 @@
 //! blocks      a list of dense blocks: one permutation and one product per pair of blocks
 //! ```
 //!
-//! cold = structures and plans are forgotten before each run; warm = they are known; backward = forward and
-//! the cotangents of all four steps.
+//! cold = structures and plans are not cached; warm = they are cached; backward = forward pass and cotangents of all
+//! four contractions.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,7 +26,7 @@ use t4a_structured::{
 use t4a_tensor::random::Generator;
 use t4a_tensor::{AnyTensor, DType};
 
-/// Milliseconds of the best run within about half a second.
+/// Milliseconds of the fastest run within about half a second.
 fn best(mut f: impl FnMut()) -> f64 {
     let (start, mut best) = (Instant::now(), f64::INFINITY);
     let mut runs = 0;
@@ -43,7 +43,7 @@ fn leg<S: Sector>(states: &[(S, usize)]) -> Leg<S> {
     Leg::new(states.iter().copied().filter(|&(_, n)| n > 0), Direction::Out).unwrap()
 }
 
-/// D states over charges `step · k`, by a Gaussian.
+/// Degeneracies of D states over the charges `step · k`, distributed as a Gaussian of this width.
 fn gauss(d: usize, width: f64, reach: i32, step: i32) -> Vec<(i32, f64)> {
     let weight = |k: i32| (-f64::from(k * k) / (2.0 * width * width)).exp();
     let sum: f64 = (-reach..=reach).map(weight).sum();
@@ -58,7 +58,7 @@ struct Problem<S> {
     rp: GradedTensor<S>,
 }
 
-/// Axes of the four contractions.
+/// Contracted axes of the four contractions.
 const STEPS: [(&[usize], &[usize]); 4] =
     [(&[2], &[0]), (&[1, 2], &[0, 3]), (&[3, 1], &[0, 3]), (&[1, 3], &[0, 1])];
 
@@ -83,8 +83,8 @@ impl<S: Sector> Problem<S> {
         [&self.theta, &self.w1, &self.w2, &self.rp]
     }
 
-    /// The results of the four contractions:
-    /// `[l, w, s, s, r]`, `[l, s, r, w, s]`, `[l, r, s, w, s]`, `[l, s, s, r]`.
+    /// Results of the four contractions, with legs `[l, w, s, s, r]`, `[l, s, r, w, s]`, `[l, r, s, w, s]`, `[l, s,
+    /// s, r]`.
     fn run(&self) -> Vec<GradedTensor<S>> {
         let mut all: Vec<GradedTensor<S>> = Vec::new();
         for (other, (i, j)) in self.operands().into_iter().zip(STEPS) {
@@ -108,7 +108,7 @@ impl<S: Sector> Problem<S> {
     }
 }
 
-/// The bare products of all steps on packed buffers.
+/// Time of the matrix products of all steps alone, on packed buffers.
 fn floor<S: Sector>(plans: &[(Contract, GradedTensor<S>, GradedTensor<S>)]) -> f64 {
     let mut buffers: Vec<[Vec<f64>; 3]> = plans
         .iter()
@@ -137,7 +137,7 @@ fn floor<S: Sector>(plans: &[(Contract, GradedTensor<S>, GradedTensor<S>)]) -> f
     })
 }
 
-/// The tensor as a list of blocks.
+/// Converts the tensor to a block-sparse tensor with the same blocks.
 fn listed<S: Sector>(x: &GradedTensor<S>) -> BlockSparseTensor {
     let spec = x.spec();
     let legs = spec.legs().iter().map(|leg| leg.sectors().iter().map(|&(_, n)| n).collect());

@@ -1,7 +1,7 @@
-//! Structures and plans by what they follow from: each is made once while it is in use.
+//! Cache of structures and plans by their construction arguments: equal arguments return the same shared value.
 //!
-//! Tables are kept by type. A table that outgrows its bytes forgets the half that was not used for
-//! longest; whoever holds an entry keeps it.
+//! There is one table per pair of key and value type. A table that exceeds its size limit drops the least recently
+//! used half of its entries; values that are in use elsewhere stay alive through their `Arc`.
 
 use std::any::{Any, TypeId};
 use std::hash::Hash;
@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 use crate::error::Result;
 
-/// Bytes of the entries of a table.
+/// Maximum size of the entries of one table, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
 struct Table<K, V> {
@@ -34,7 +34,7 @@ impl<K: Hash + Eq, V> Table<K, V> {
         Some(entry.value.clone())
     }
 
-    /// The value, or the one that somebody else has put here meanwhile.
+    /// Inserts the value, or returns the one that another thread inserted in the meantime.
     fn put(&mut self, key: K, value: Arc<V>, bytes: usize) -> Arc<V> {
         if let Some(value) = self.get(&key) {
             return value;
@@ -55,11 +55,11 @@ impl<K: Hash + Eq, V> Table<K, V> {
 static TABLES: LazyLock<Mutex<HashMap<TypeId, Box<dyn Any + Send>>>> =
     LazyLock::new(Mutex::default);
 
-/// Runs with the table of these types.
+/// Runs `f` with the table of these key and value types.
 fn with<K: Hash + Eq + Send + 'static, V: Send + Sync + 'static, R>(
     f: impl FnOnce(&mut Table<K, V>) -> R,
 ) -> R {
-    // A poisoned lock guards nothing but complete entries.
+    // A poisoned lock protects complete entries only: insertion is the last step.
     let mut tables = TABLES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let new = || Box::new(Table::<K, V> { of: HashMap::new(), clock: 0, bytes: 0 });
     let table = tables.entry(TypeId::of::<Table<K, V>>()).or_insert_with(|| new());
@@ -69,7 +69,7 @@ fn with<K: Hash + Eq + Send + 'static, V: Send + Sync + 'static, R>(
     }
 }
 
-/// The value for a key, made if it is not known; `weight` is its size in bytes.
+/// Cached value of a key, built by `make` on a miss; `weight` is its size in bytes.
 pub(crate) fn cached<K, V>(
     key: K,
     weight: impl FnOnce(&V) -> usize,
@@ -82,13 +82,13 @@ where
     if let Some(value) = with(|table: &mut Table<K, V>| table.get(&key)) {
         return Ok(value);
     }
-    // Not under the lock: making one may ask for others.
+    // Built outside of the lock: `make` may use the cache itself.
     let value = make(&key)?;
     let bytes = weight(&value);
     Ok(with(|table: &mut Table<K, V>| table.put(key, Arc::new(value), bytes)))
 }
 
-/// Forgets all structures and plans; those in use stay as they are.
+/// Drops all cached structures and plans; values in use stay valid.
 pub fn clear_plans() {
     TABLES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
 }

@@ -1,5 +1,5 @@
-//! Complex block-sparse and diagonal tensors: pairs of real ones of one structure. Graded tensors are
-//! complex by themselves.
+//! Complex block-sparse and diagonal tensors as pairs of real tensors of one structure.
+//! [`GradedTensor`](crate::GradedTensor) represents complex entries itself.
 
 use t4a_diff::{Array, Pairs};
 use t4a_einsum::FloatSemiring;
@@ -10,7 +10,7 @@ use crate::diag::{DiagTensor, diag_einsum};
 use crate::error::{Result, StructuredError};
 use crate::operation::{Contract, Inner, Norm, apply, one};
 
-/// `re + i im`, two tensors of one structure.
+/// Complex tensor `re + i im`; both tensors have the same structure.
 #[derive(Clone, Debug)]
 pub struct Complex<T> {
     re: T,
@@ -18,12 +18,12 @@ pub struct Complex<T> {
 }
 
 impl<T> Complex<T> {
-    /// The real part.
+    /// Real part.
     pub fn re(&self) -> &T {
         &self.re
     }
 
-    /// The imaginary part.
+    /// Imaginary part.
     pub fn im(&self) -> &T {
         &self.im
     }
@@ -56,17 +56,17 @@ impl<A: Array> Complex<BlockSparseTensor<A>> {
         [self.re.data(), self.im.data()]
     }
 
-    /// The conjugate.
+    /// Complex conjugate.
     pub fn conj(&self) -> Self {
         Self { re: self.re.clone(), im: self.im.scale(-1.0) }
     }
 
-    /// Times a real number.
+    /// Product with a real number.
     pub fn scale(&self, c: f64) -> Self {
         Self { re: self.re.scale(c), im: self.im.scale(c) }
     }
 
-    /// The sum, on the blocks of either.
+    /// `a + b`; the result stores the union of the blocks.
     ///
     /// # Errors
     /// As [`BlockSparseTensor::add`].
@@ -74,23 +74,23 @@ impl<A: Array> Complex<BlockSparseTensor<A>> {
         Ok(Self { re: self.re.add(&other.re)?, im: self.im.add(&other.im)? })
     }
 
-    /// As [`BlockSparseTensor::permute`].
+    /// Permutation of the axes.
     ///
     /// # Errors
-    /// As there.
+    /// As [`BlockSparseTensor::permute`].
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         self.try_map(|x| x.permute(axes))
     }
 
-    /// As [`BlockSparseTensor::trace`].
+    /// Trace over pairs of axes.
     ///
     /// # Errors
-    /// As there.
+    /// As [`BlockSparseTensor::trace`].
     pub fn trace(&self, pairs: &[(usize, usize)]) -> Result<Self> {
         self.try_map(|x| x.trace(pairs))
     }
 
-    /// The contraction over pairs of axes, as one operation.
+    /// Contraction over pairs of axes, as one operation.
     ///
     /// # Errors
     /// As [`BlockSparseTensor::contract`].
@@ -107,10 +107,10 @@ impl<A: Array> Complex<BlockSparseTensor<A>> {
         })
     }
 
-    /// `Σ x* y` of tensors with the same blocks: real and imaginary part, arrays of one element.
+    /// `Σ x* y` of tensors with the same stored blocks: real and imaginary part, arrays of one element.
     ///
     /// # Errors
-    /// `Invalid` for other blocks.
+    /// `Invalid` for different patterns.
     pub fn inner(&self, other: &Self) -> Result<[A; 2]> {
         if self.re.pattern() != other.re.pattern() {
             let message = "both tensors have the same blocks".into();
@@ -121,18 +121,18 @@ impl<A: Array> Complex<BlockSparseTensor<A>> {
         Ok(<[A; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("a pair")))
     }
 
-    /// `√Σ |x|²`, an array of one element; its derivative at 0 is 0.
+    /// Frobenius norm `√Σ |x|²`, an array of one element. The derivative at 0 is 0.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
         one(&Norm { complex: true }, &self.data())
     }
 
-    /// All entries, zeros included: real and imaginary part.
+    /// Dense real and imaginary parts; entries outside of the stored blocks are 0.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn to_dense(&self) -> Result<[A; 2]> {
         Ok([self.re.to_dense()?, self.im.to_dense()?])
     }
@@ -152,33 +152,33 @@ impl<A: Array> Complex<DiagTensor<A>> {
         Ok(Self { re, im })
     }
 
-    /// The conjugate.
+    /// Complex conjugate.
     pub fn conj(&self) -> Self {
         Self { re: self.re.clone(), im: self.im.scale(-1.0) }
     }
 
-    /// As [`DiagTensor::permute`].
+    /// Permutation of the axes.
     ///
     /// # Errors
-    /// As there.
+    /// As [`DiagTensor::permute`].
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         self.try_map(|x| x.permute(axes))
     }
 
-    /// All elements: real and imaginary part.
+    /// Dense real and imaginary parts.
     ///
     /// # Errors
-    /// Those of the einsum.
+    /// Errors of the einsum.
     pub fn to_dense(&self) -> Result<[A; 2]> {
         let std = FloatSemiring::Standard;
         Ok([self.re.to_dense(std)?, self.im.to_dense(std)?])
     }
 
-    /// Both parts behind each other, along an axis of its own.
+    /// Real and imaginary part stacked along a new last axis of size 2.
     fn stacked(&self) -> Result<DiagTensor<A>> {
         let mut shape = self.re.sizes().to_vec();
         let mut classes = self.re.classes().to_vec();
-        // A number may have the shape [1], which no axis follows.
+        // A number may have the shape [1], whose axis belongs to no class.
         shape.truncate(classes.iter().map(|class| class + 1).max().unwrap_or(0));
         let last = shape.len();
         shape.push(1);
@@ -190,11 +190,11 @@ impl<A: Array> Complex<DiagTensor<A>> {
 
 /// [`diag_einsum`] of complex tensors over (+, ×).
 ///
-/// A complex number is a vector of two, and the product of two such vectors a contraction with the table
-/// of 1 and i: so this is one einsum of real tensors.
+/// A complex number is a vector of two elements, and the product of two complex numbers is a contraction with the
+/// 2×2×2 multiplication table of ℂ; the complex einsum is therefore one einsum of real tensors.
 ///
 /// # Errors
-/// As there.
+/// As [`diag_einsum`].
 pub fn diag_einsum_complex<A: Array>(
     subscripts: &str,
     operands: &[&Complex<DiagTensor<A>>],
@@ -207,12 +207,13 @@ pub fn diag_einsum_complex<A: Array>(
         let (n, given) = (inputs.len(), operands.len());
         return Err(invalid(format!("{subscripts}: {n} operands are required, given {given}")));
     };
-    // re = ac − bd, im = ad + bc, as [2, 2, 2].
+    // Multiplication table: re = ac − bd, im = ad + bc, shape [2, 2, 2].
     let table = vec![1.0, 0.0, 0.0, 1.0, 0.0, 1.0, -1.0, 0.0];
     let table = AnyTensor::from(Tensor::from_vec(table, &[2, 2, 2])?);
     let table = table.cast(first.re.elements().dtype())?;
     let table = DiagTensor::dense(first.re.elements().constant(table));
-    // Labels of parts, which nobody types: operand k has 2k, the product up to it 2k + 1.
+    // Labels of the re/im axes, from a private-use plane of Unicode: operand k has label 2k, the partial product up
+    // to it 2k + 1.
     let label = |i: usize| char::from_u32(0xf0000 + i as u32).unwrap_or('\u{f0000}');
     let mut terms: Vec<String> = Vec::new();
     let mut tensors: Vec<DiagTensor<A>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Functions of entries, and entries where none should be.
+//! Elementwise functions of structured tensors, and the check that entries outside of the structure vanish.
 
 use t4a_diff::Array;
 use t4a_einsum::{FloatSemiring, contract_arrays};
@@ -6,7 +6,7 @@ use t4a_tensor::DType;
 
 use crate::error::{Result, StructuredError};
 
-/// `f` of all entries, if `f(0) = 0`.
+/// Applies `f` to all entries after checking `f(0) = 0`.
 pub(crate) fn mapped<A: Array>(op: &'static str, x: &A, f: impl Fn(&A) -> A) -> Result<A> {
     let zero = f(&x.full(&[1], 0.0).detach()).elements()?.cast(DType::F64)?;
     let zero = zero.typed::<f64>()?.to_vec()?;
@@ -25,7 +25,7 @@ pub(crate) fn mapped<A: Array>(op: &'static str, x: &A, f: impl Fn(&A) -> A) -> 
     Ok(y)
 }
 
-/// The zero of a semiring: a sum without a term.
+/// Zero of a semiring: its empty sum.
 pub(crate) fn zero_of(semiring: FloatSemiring) -> Result<f64> {
     let none = |shape: &[usize]| -> Result<t4a_diff::Eager> {
         Ok(t4a_tensor::AnyTensor::zeros(shape, DType::F64)?.into())
@@ -35,7 +35,7 @@ pub(crate) fn zero_of(semiring: FloatSemiring) -> Result<f64> {
     Ok(sum.typed::<f64>()?.to_vec()?[0])
 }
 
-/// The first entry that is not stored and exceeds the tolerance.
+/// Returns an error with the first entry that is not stored and exceeds the tolerance.
 pub(crate) fn check_stored<A: Array>(
     op: &'static str,
     dense: &A,
@@ -44,7 +44,7 @@ pub(crate) fn check_stored<A: Array>(
 ) -> Result<()> {
     let (shape, wide) = (dense.shape(), dense.elements()?.cast(DType::F64)?.to_contiguous()?);
     let values = wide.typed::<f64>()?.to_vec()?;
-    // NaN exceeds everything.
+    // NaN exceeds every tolerance.
     let exceeds = |x: f64| x.is_nan() || x.abs() > tolerance;
     let found = values.iter().zip(stored).position(|(&x, &stored)| !stored && exceeds(x));
     let Some(position) = found else { return Ok(()) };

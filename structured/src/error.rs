@@ -1,4 +1,4 @@
-//! What structured tensors reject, before any arithmetic.
+//! Errors of structured tensors. All are found before any arithmetic.
 
 use t4a_einsum::EinsumError;
 use t4a_linalg::LinalgError;
@@ -8,31 +8,31 @@ use thiserror::Error;
 /// Result of an operation on structured tensors.
 pub type Result<T, E = StructuredError> = std::result::Result<T, E>;
 
-/// A rejected structure or operation: what was required and what was given. Sectors and legs are given
-/// as they print.
+/// Error of a structure or an operation, with the required and the given structure. Sectors and legs are stored in
+/// their printed form.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum StructuredError {
-    /// A leg with a sector twice.
+    /// The sectors of a leg contain a duplicate.
     #[error("leg: sector {sector} is given twice")]
     DuplicateSector { sector: String },
-    /// A leg with a sector of which there is no state.
+    /// A sector of a leg has dimension 0.
     #[error("leg: sector {sector} has dimension 0; a leg lists the sectors that it has")]
     EmptySector { sector: String },
-    /// Data with sectors out of order.
+    /// Deserialised sectors are not in ascending order.
     #[error("leg: sector {sector} comes behind a greater one")]
     UnsortedSectors { sector: String },
-    /// A number that is none of the group.
+    /// A number is not an element of the symmetry group, such as a residue ≥ N.
     #[error("{sector} is not an element of its group")]
     UnknownSector { sector: String },
-    /// A charge beyond the range of its type.
+    /// The sum of charges exceeds the range of the charge type.
     #[error("{op}: the charge of {sectors} exceeds the range of its type")]
     ChargeOverflow { op: &'static str, sectors: String },
-    /// More elements or blocks than can be counted.
+    /// The number of elements or blocks exceeds the limit.
     #[error("{op}: {what} exceed {limit}")]
     TooLarge { op: &'static str, what: &'static str, limit: usize },
-    /// Legs that should be each other's dual, or the same.
+    /// Two legs are required to be dual or equal.
     #[error("{op}: axis {axis} is {lhs}, axis {other} is {rhs}: {required}")]
     LegMismatch {
         op: &'static str,
@@ -42,16 +42,16 @@ pub enum StructuredError {
         rhs: String,
         required: &'static str,
     },
-    /// A tensor with another number of legs.
+    /// The number of legs differs from the required one.
     #[error("{op}: {required} legs are required, given {given}")]
     Rank { op: &'static str, required: usize, given: usize },
-    /// An axis that is not there, or named twice.
+    /// An axis is out of range or repeated.
     #[error("{op}: axis {axis} of {rank}, or named twice")]
     Axis { op: &'static str, axis: usize, rank: usize },
-    /// A split of the legs beyond their number.
+    /// The number of row legs exceeds the number of legs.
     #[error("{op}: {rows} legs of rows are asked for, there are {rank}")]
     Rows { op: &'static str, rows: usize, rank: usize },
-    /// Entries that the symmetry forbids.
+    /// An entry of a dense array is forbidden by the symmetry.
     #[error(
         "{op}: the entry at {index:?} is {value}, in sectors {sectors} of charge {given}; \
          the charge of the tensor is {required}"
@@ -64,52 +64,52 @@ pub enum StructuredError {
         given: String,
         required: String,
     },
-    /// Entries where a pattern has none.
+    /// An entry of a dense array is not stored by the structure.
     #[error("{op}: the entry at {index:?} is {value}, where the structure has zeros")]
     NotStored { op: &'static str, index: Vec<usize>, value: f64 },
-    /// A tensor that would be odd as a whole.
+    /// The flux of a tensor is odd; fermionic tensors are even.
     #[error("{op}: an odd charge {flux} needs an odd leg of dimension 1 instead")]
     OddParity { op: &'static str, flux: String },
-    /// A buffer of another length.
+    /// The length of a buffer differs from that of the structure.
     #[error("{op}: the structure has {required} elements, the buffer {given}")]
     LengthMismatch { op: &'static str, required: usize, given: usize },
-    /// A dense tensor of another shape.
+    /// A dense array has another shape.
     #[error("{op}: shape {required:?} is required, given {given:?}")]
     Shape { op: &'static str, required: Vec<usize>, given: Vec<usize> },
-    /// A block pattern with a block twice.
+    /// A block pattern contains a block twice.
     #[error("{op}: block {block:?} is given twice")]
     DuplicateBlock { op: &'static str, block: Vec<u32> },
-    /// A block pattern out of lexicographic order, in which equal patterns have equal buffers.
+    /// The blocks of a pattern are not in lexicographic order. The order makes buffers of equal patterns comparable.
     #[error("{op}: block {block:?} comes behind a greater one; sort the blocks")]
     UnsortedBlocks { op: &'static str, block: Vec<u32> },
-    /// A leg that was not fused, or of other legs.
+    /// The leg was not fused, or was fused from other legs.
     #[error("{op}: axis {axis} was not fused of these legs")]
     NotFused { op: &'static str, axis: usize },
-    /// Element types that do not go together.
+    /// The dtypes of the operands differ.
     #[error("{op}: dtype {given}, required {required}")]
     DType { op: &'static str, required: DType, given: DType },
-    /// Stored data of another symmetry.
+    /// The stored data has another symmetry.
     #[error("stored data: the symmetry is {given}, {required} is required")]
     Symmetry { given: String, required: String },
-    /// Stored plans or tensors that contradict themselves.
+    /// Stored plans or tensors are inconsistent.
     #[error("stored data: {what}")]
     Corrupt { what: &'static str },
-    /// An operation that needs a neutral tensor.
+    /// The operation requires another flux, usually the neutral one.
     #[error("{op}: the charge {flux} is given, {required} is required")]
     Flux { op: &'static str, flux: String, required: String },
-    /// Tensors of different structures.
+    /// The structures of two tensors differ.
     #[error("{op}: structures differ: {lhs} and {rhs}")]
     SpecMismatch { op: &'static str, lhs: String, rhs: String },
-    /// Sizes that do not go together.
+    /// Inconsistent arguments.
     #[error("{op}: {message}")]
     Invalid { op: &'static str, message: String },
-    /// A failure of an einsum.
+    /// Error of an einsum.
     #[error(transparent)]
     Einsum(#[from] EinsumError),
-    /// A failure of a factorisation.
+    /// Error of a factorisation.
     #[error(transparent)]
     Linalg(#[from] LinalgError),
-    /// A failure of the tensors below.
+    /// Error of the tensor engine.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }

@@ -1,8 +1,9 @@
 //! Conventions of fermionic tensors, with a worked example.
 //!
-//! A tensor is an ordered product of its legs, and tensors are even. A leg that points out is a ket, one that points in
-//! a bra; an exchange of two odd legs is a factor −1. All signs follow from this and are in the plans of the operations.
-//! Values do not depend on the order in which a network is contracted, and there are no strings of Jordan and Wigner.
+//! A tensor is an ordered product of its legs, and tensors are even. An outgoing leg is a ket, an incoming leg a bra;
+//! the exchange of two odd legs gives a factor −1. All signs follow from these rules and are part of the plans of the
+//! operations. Values do not depend on the order in which a network is contracted, and no Jordan–Wigner strings are
+//! needed.
 //!
 //! | task | convention |
 //! |---|---|
@@ -20,9 +21,10 @@
 //! | gradient of ⟨a\|H\|a⟩ by a* | contract the network without a*, then [`twist`] the legs of the result that point **in**: an effective Hamiltonian is Hermitian for [`inner`] only then |
 //! | bosons | the same formulas; [`twist`] is the identity |
 //!
-//! An environment is a network without one tensor. Its legs that point in close loops with that tensor, and a formula
-//! for bosons lacks their signs: an effective Hamiltonian without the last twist has other eigenvalues, and no error.
-//! [`lanczos`](t4a_linalg::krylov::lanczos) rejects it where it is not Hermitian.
+//! An environment is a network without one tensor. Its incoming legs form closed loops with that tensor, and the
+//! bosonic formula lacks the signs of these loops: an effective Hamiltonian without the final twist has other
+//! eigenvalues, and no error is raised. [`lanczos`](t4a_linalg::krylov::lanczos) rejects such an operator if it is
+//! not Hermitian.
 //!
 //! ```
 //! use t4a_diff::check;
@@ -83,8 +85,8 @@
 //! # Ok::<(), StructuredError>(())
 //! ```
 //!
-//! An effective Hamiltonian for the tensor in the middle: the environments are contracted with their own signs, and one
-//! twist makes it Hermitian.
+//! Effective Hamiltonian of the tensor in the middle: the environments are contracted with their own signs, and one
+//! twist of the result makes the map Hermitian.
 //!
 //! ```
 //! use t4a_diff::check;

@@ -1,4 +1,5 @@
-//! Structures apart from numbers, for whoever keeps the numbers: tensors of a framework, parameters of a module.
+//! Structures without their elements, for code that stores the elements itself, such as framework tensors and module
+//! parameters.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,33 +14,33 @@ use crate::graded::GradedTensor;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// What a structured tensor is beside its numbers, which are one array, or two of a complex one: flat, save for
-/// those of a diagonal tensor that was made of its payload.
+/// Structure of a structured tensor. The elements are one array, or two for a complex tensor; they are flat, except
+/// that a diagonal tensor keeps the shape of the payload it was made from.
 pub trait Layout: Clone + PartialEq + Debug + Send + Sync + 'static {
-    /// The tensors of this structure.
+    /// Tensor with this structure.
     type Tensor<A: Array>: Clone;
 
     /// Number of elements.
     fn elements(&self) -> usize;
 
-    /// The tensor of these elements.
+    /// Tensor of these elements.
     ///
     /// # Errors
-    /// `LengthMismatch`; `DType` for parts of different types; `Invalid` for imaginary parts where there
-    /// are none.
+    /// `LengthMismatch`; `DType` for parts of different dtypes; `Invalid` for imaginary parts where the class of
+    /// tensors is real.
     fn with<A: Array>(&self, re: A, im: Option<A>) -> Result<Self::Tensor<A>>;
 
-    /// The structure, and the elements as they are stored: those that [`Layout::with`] was given are themselves,
-    /// so that a leaf of a tape is found.
+    /// Splits into the structure and the elements as stored. Elements passed to [`Layout::with`] are returned
+    /// unchanged, so that a leaf of a tape keeps its identity.
     fn parts<A: Array>(tensor: &Self::Tensor<A>) -> (Self, A, Option<A>);
 
-    /// All elements, zeros included: in the shape of the dense array.
+    /// Dense real and imaginary parts, in the shape of the tensor.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     fn dense<A: Array>(tensor: &Self::Tensor<A>) -> Result<(A, Option<A>)>;
 
-    /// The structure in one line.
+    /// One-line description of the structure.
     fn describe(&self) -> String;
 }
 
@@ -84,12 +85,12 @@ impl Layout for Arc<Pattern> {
     }
 }
 
-/// The structure of a diagonal tensor: the shape of its payload, and which axis of it each axis follows.
+/// Structure of a diagonal tensor: shape of its payload, and the payload axis of each axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Classes {
-    /// Sizes of the classes.
+    /// Shape of the payload: one size per class.
     pub payload: Vec<usize>,
-    /// The class of each axis, numbered by first appearance.
+    /// Class of each axis, numbered by first appearance.
     pub classes: Vec<usize>,
 }
 

@@ -1,9 +1,9 @@
-//! Legs: axes of graded tensors. A leg lists its sectors with the number of states of each.
+//! Legs: axes of graded tensors. A leg lists its sectors with their degeneracies (numbers of states).
 //!
 //! ```text
 //! dense order of a leg   sectors ascending, then states
-//! dual                   the other direction, the same sectors
-//! fused                  states of several legs as one, rows of sectors in lexicographic order
+//! dual                   opposite direction, same sectors
+//! fused                  states of several legs combined; sector tuples in lexicographic order
 //! ```
 
 use std::fmt;
@@ -16,23 +16,23 @@ use smallvec::SmallVec;
 use crate::error::{Result, StructuredError};
 use crate::sector::Sector;
 
-/// No leg, and no tensor, has more elements.
+/// Maximum number of elements of a leg and of a tensor.
 pub(crate) const MOST_ELEMENTS: usize = 1 << 48;
-/// No structure has more blocks.
+/// Maximum number of blocks of a structure.
 pub(crate) const MOST_BLOCKS: usize = 1 << 24;
 
-/// Which way charge flows through a leg.
+/// Direction of the charge flow through a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Out of the tensor: charges count as they are. Kets.
+    /// Out of the tensor; charges count positive. Ket.
     Out,
-    /// Into the tensor: charges count negative. Bras.
+    /// Into the tensor; charges count negative. Bra.
     In,
 }
 
 impl Direction {
-    /// The other one.
+    /// Opposite direction.
     pub const fn dual(self) -> Self {
         match self {
             Direction::Out => Direction::In,
@@ -41,7 +41,7 @@ impl Direction {
     }
 }
 
-/// An axis of a graded tensor.
+/// Axis of a graded tensor: sectors with degeneracies, and a direction.
 ///
 /// ```
 /// use t4a_structured::{Direction, Leg, U1};
@@ -56,16 +56,15 @@ impl Direction {
 pub struct Leg<S> {
     sectors: Arc<[(S, usize)]>,
     direction: Direction,
-    /// What it was fused of.
+    /// Legs that this one was fused from.
     fusion: Option<Arc<Fusion<S>>>,
 }
 
-/// How the states of several legs are those of one. The rows follow from the legs and the direction.
+/// Fusion of several legs. The sector tuples are determined by the legs and the direction.
 #[derive(Clone, Debug)]
 struct Fusion<S> {
     legs: Vec<Leg<S>>,
-    /// By sector of the fused leg: rows of sectors, as places in their legs, and the state at which each
-    /// begins.
+    /// For each sector of the fused leg, the sector tuples that fuse to it and the first state of each.
     rows: Arc<[Vec<Row>]>,
 }
 
@@ -83,20 +82,20 @@ impl<S: Hash> Hash for Fusion<S> {
     }
 }
 
-/// A row of sectors, one of each leg, as places among the sectors of the legs.
+/// Sector tuple: the index of one sector for each leg.
 pub(crate) type Places = SmallVec<[u32; 6]>;
 
-/// States of several legs that are in one sector each.
+/// States of several legs in one sector tuple.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Row {
     pub(crate) places: Places,
-    /// The first of its states among those of the same total charge.
+    /// First state among those of the same coupled sector.
     pub(crate) start: usize,
     /// Number of states.
     pub(crate) size: usize,
 }
 
-/// The rows of one total charge, and their states together.
+/// All sector tuples of one coupled sector.
 #[derive(Debug)]
 pub(crate) struct Rows<S> {
     pub(crate) charge: S,
@@ -105,7 +104,7 @@ pub(crate) struct Rows<S> {
 }
 
 impl<S: Sector> Leg<S> {
-    /// A leg with these sectors, in any order, and the number of states of each.
+    /// Leg with these sectors, in any order, and their degeneracies.
     ///
     /// # Errors
     /// `DuplicateSector`, `EmptySector`, `UnknownSector`, `TooLarge`.
@@ -118,10 +117,10 @@ impl<S: Sector> Leg<S> {
         Self::sorted(sectors, direction)
     }
 
-    /// [`Leg::new`] of sectors in ascending order.
+    /// [`Leg::new`] for sectors in ascending order.
     ///
     /// # Errors
-    /// As there; `UnsortedSectors`.
+    /// As [`Leg::new`]; `UnsortedSectors`.
     pub fn sorted(sectors: Vec<(S, usize)>, direction: Direction) -> Result<Self> {
         let mut total = 0usize;
         for (i, &(sector, dim)) in sectors.iter().enumerate() {
@@ -144,12 +143,12 @@ impl<S: Sector> Leg<S> {
         Ok(Self { sectors: sectors.into(), direction, fusion: None })
     }
 
-    /// Sectors in ascending order, with the number of states of each.
+    /// Sectors in ascending order, with their degeneracies.
     pub fn sectors(&self) -> &[(S, usize)] {
         &self.sectors
     }
 
-    /// Which way charge flows.
+    /// Direction of the charge flow.
     pub fn direction(&self) -> Direction {
         self.direction
     }
@@ -159,8 +158,8 @@ impl<S: Sector> Leg<S> {
         self.sectors.iter().map(|(_, dim)| dim).sum()
     }
 
-    /// The leg that this one contracts with: the same sectors in the same order, the other direction; also
-    /// of what it was fused of.
+    /// Dual leg, which this one contracts with: same sectors in the same order, opposite direction. The legs it was
+    /// fused from are replaced by their duals.
     pub fn dual(&self) -> Self {
         let dual = |fusion: &Arc<Fusion<S>>| {
             let legs = fusion.legs.iter().map(Leg::dual).collect();
@@ -170,8 +169,7 @@ impl<S: Sector> Leg<S> {
         Self { direction: self.direction.dual(), sectors: self.sectors.clone(), fusion }
     }
 
-    /// The same states seen from the other side: inverse sectors, the other direction. What it was fused
-    /// of is forgotten.
+    /// Equivalent leg of the opposite direction, with inverse sectors. The information on fusion is dropped.
     ///
     /// # Errors
     /// `ChargeOverflow`.
@@ -181,12 +179,12 @@ impl<S: Sector> Leg<S> {
         Self::new(sectors, self.direction.dual())
     }
 
-    /// What it was fused of, if it was.
+    /// Legs that this leg was fused from, `None` if it was not fused.
     pub fn fusion(&self) -> Option<&[Leg<S>]> {
         self.fusion.as_ref().map(|fusion| &fusion.legs[..])
     }
 
-    /// The place among the sectors of a fused leg of a row of sectors, and its first state there.
+    /// For a sector tuple, the index of its sector in the fused leg and its first state there.
     pub(crate) fn fused_row(
         &self,
         places: &[u32],
@@ -206,22 +204,22 @@ impl<S: Sector> Leg<S> {
         Ok(row.map(|row| (place as u32, rows[row].start)))
     }
 
-    /// Where a sector stands among those of the leg.
+    /// Index of a sector among the sectors of the leg.
     pub fn place(&self, sector: S) -> Option<usize> {
         self.sectors.binary_search_by_key(&sector, |&(sector, _)| sector).ok()
     }
 
-    /// By place, whether the sector is odd.
+    /// For each sector, true if it is odd.
     pub(crate) fn parities(&self) -> Vec<bool> {
         self.sectors.iter().map(|(sector, _)| sector.is_odd()).collect()
     }
 
-    /// The same sectors, whatever they were fused of.
+    /// Same sectors, without the information on fusion.
     pub fn unfused(&self) -> Self {
         Self { fusion: None, ..self.clone() }
     }
 
-    /// Whether the two contract: the same sectors, fused of the same legs, in opposite directions.
+    /// True if the two legs can be contracted: same sectors, fused from the same legs, opposite directions.
     pub fn contracts_with(&self, other: &Self) -> bool {
         self.direction != other.direction
             && (Arc::ptr_eq(&self.sectors, &other.sectors) || self.sectors == other.sectors)
@@ -234,7 +232,7 @@ impl<S: Sector> Leg<S> {
             }
     }
 
-    /// The first state of the sector at a place, in dense order.
+    /// First state of each sector in dense order.
     pub(crate) fn starts(&self) -> Vec<usize> {
         let mut next = 0;
         let start = |&(_, dim): &(S, usize)| {
@@ -244,7 +242,7 @@ impl<S: Sector> Leg<S> {
         self.sectors.iter().map(start).collect()
     }
 
-    /// The charge of a sector as it counts in a tensor: inverted for legs that point in.
+    /// Charge of a sector as it enters the flux of a tensor: inverted for incoming legs.
     pub(crate) fn charge(&self, place: usize, op: &'static str) -> Result<S> {
         let sector = self.sectors[place].0;
         match self.direction {
@@ -253,8 +251,8 @@ impl<S: Sector> Leg<S> {
         }
     }
 
-    /// One leg of the states of several. Rows of sectors stand in lexicographic order within each sector
-    /// of the result, the states of a row as those of a row-major tensor.
+    /// Fused leg: the product states of several legs. Within each sector of the result, sector tuples are in
+    /// lexicographic order, and the states of a tuple in row-major order.
     ///
     /// # Errors
     /// `ChargeOverflow`, `TooLarge`.
@@ -287,16 +285,16 @@ pub(crate) fn product<S: Sector>(a: S, b: S, op: &'static str) -> Result<S> {
     a.fuse(b).ok_or_else(overflow)
 }
 
-/// All rows of sectors of the legs, by total charge in ascending order, and in lexicographic order within.
+/// All sector tuples of the legs, by coupled sector in ascending order, lexicographic within a coupled sector.
 ///
-/// Cost: one entry per row.
+/// Cost: one entry per tuple.
 pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<Rows<S>>> {
     let count = legs.iter().try_fold(1usize, |n, leg| n.checked_mul(leg.sectors.len()));
     let limit = MOST_BLOCKS;
     if count.is_none_or(|count| count > limit) {
         return Err(StructuredError::TooLarge { op, what: "rows of sectors", limit });
     }
-    // Legs before one without sectors have combinations, all legs have none.
+    // If one leg has no sector, there are no tuples, although the preceding legs have some.
     if count == Some(0) {
         return Ok(Vec::new());
     }
@@ -304,7 +302,7 @@ pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<R
         let (what, limit) = ("states", MOST_ELEMENTS);
         StructuredError::TooLarge { op, what, limit }
     };
-    // Charges and sizes in lexicographic order: a row is its number there.
+    // Charges and sizes in lexicographic order: a tuple is identified by its index.
     let mut all: Vec<(S, usize)> = vec![(S::TRIVIAL, 1)];
     for leg in legs {
         let states: Vec<(S, usize)> = (0..leg.sectors.len())
@@ -335,7 +333,7 @@ pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<R
     Ok(groups)
 }
 
-/// The row of this number in lexicographic order.
+/// Sector tuple of an index in lexicographic order.
 fn places_of<S>(legs: &[Leg<S>], mut number: usize) -> Places {
     let mut places = Places::from_elem(0, legs.len());
     for (place, leg) in places.iter_mut().zip(legs).rev() {
@@ -345,7 +343,7 @@ fn places_of<S>(legs: &[Leg<S>], mut number: usize) -> Places {
     places
 }
 
-/// The number of a row of sectors in lexicographic order; `None` for sectors that are not there.
+/// Index of a sector tuple in lexicographic order; `None` for sector indices out of range.
 pub(crate) fn number_of<S>(legs: &[Leg<S>], places: impl Iterator<Item = u32>) -> Option<usize> {
     legs.iter().zip(places).try_fold(0, |number, (leg, place)| {
         let (place, count) = (place as usize, leg.sectors.len());
@@ -354,7 +352,7 @@ pub(crate) fn number_of<S>(legs: &[Leg<S>], places: impl Iterator<Item = u32>) -
 }
 
 impl<S: Sector> fmt::Display for Leg<S> {
-    /// Direction and sectors, `out {-1: 2, 1: 3}`.
+    /// Prints direction and sectors, `out {-1: 2, 1: 3}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.direction {
             Direction::Out => "out {",

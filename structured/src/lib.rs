@@ -1,6 +1,6 @@
-//! Tensors with known zeros: graded by quantum numbers, of given blocks, or with equal indices. Their structure
-//! lies in plans that are made once, their numbers in one flat buffer, and every operation on that buffer has
-//! derivatives of any order. A product of two tensors then costs what its allowed blocks cost. Burn users call
+//! Tensors with known zeros: graded by quantum numbers (abelian symmetries), block-sparse, or generalised diagonal.
+//! Their structure is planned once and cached, their elements are one flat buffer, and every operation on the buffer
+//! has derivatives of any order. The cost of a product is that of its allowed blocks. The interface for Burn is
 //! `burn_t4a::ext::structured`.
 //!
 //! ```
@@ -8,7 +8,7 @@
 //! use t4a_structured::{Direction, GradedTensor, Leg, Spec, U1};
 //! use t4a_tensor::DType;
 //!
-//! // Two spins, and what conserves their sum.
+//! Two spins, and operators that conserve the total magnetisation.
 //! let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
 //! let spec = Spec::new(vec![spin.clone(), spin.clone(), spin.dual(), spin.dual()], U1(0), 2)?;
 //! assert_eq!(spec.len(), 6);                                  // of 16 entries
@@ -21,41 +21,40 @@
 //! | task | |
 //! |---|---|
 //! | symmetries | [`Trivial`], [`Z2`], [`Zn`], [`U1`], [`FermionParity`], [`FermionNumber`], [`Product`] of two; [`Sector`] for others |
-//! | an axis, a structure, a tensor | [`Leg`], [`Spec`], [`GradedTensor`] |
-//! | contraction, einsum, legs with names | [`GradedTensor::contract`], [`einsum`], [`Named`] |
+//! | axes, structures, tensors | [`Leg`], [`Spec`], [`GradedTensor`] |
+//! | contraction, einsum, named legs | [`GradedTensor::contract`], [`einsum`], [`Named`] |
 //! | construction | [`GradedTensor::from_blocks`], [`GradedTensor::from_elements`], [`GradedTensor::operator`], [`GradedTensor::direct_sum`], [`GradedTensor::delta`], [`Leg::from_states`] |
 //! | permutation, fusion, trace, conjugation | methods of [`GradedTensor`] |
-//! | svd, qr, lq, polar, eigh, eig, truncated over all sectors | [`GradedTensor::svd`], [`BondTruncation`] |
-//! | inverses, systems, null spaces, functions of maps | [`GradedTensor::inverse`], [`GradedTensor::solve`], [`GradedTensor::null_space`], [`GradedTensor::exp`] |
+//! | svd, qr, lq, polar, eigh, eig; truncation over all sectors | [`GradedTensor::svd`], [`BondTruncation`] |
+//! | inverses, linear systems, null spaces, matrix functions | [`GradedTensor::inverse`], [`GradedTensor::solve`], [`GradedTensor::null_space`], [`GradedTensor::exp`] |
 //! | graded diagonal tensors, entropies | [`Bond`] |
-//! | eigenvalues and exponentials of maps given as functions | [`t4a_linalg::krylov`] |
-//! | fermions | [`fermions`]: conventions in one table |
-//! | tensors with equal indices: δ, diagonals | [`DiagTensor`], [`diag_einsum`] |
-//! | known blocks without charges, also over semirings | [`BlockSparseTensor`], [`Pattern`] |
+//! | eigenvalues and exponentials of operators given as functions | [`t4a_linalg::krylov`] |
+//! | fermions | [`fermions`]: sign conventions |
+//! | generalised diagonal tensors, δ | [`DiagTensor`], [`diag_einsum`] |
+//! | block-sparse tensors without charges, also over semirings | [`BlockSparseTensor`], [`Pattern`] |
 //! | operations as values | [`operation`] |
-//!
 //! # Basis order
-//! The states of a leg are ordered by ascending sectors, then by their number within the sector; dense arrays have
-//! this order, whatever the direction of a leg. A leg fused of several has, within each sector, the rows of sectors of
-//! its parts in lexicographic order, and the states of a row as those of a row-major array. [`Leg::from_states`] returns
-//! the permutation of states that are given in another order, and [`GradedTensor::from_dense_in`] reads arrays in it.
+//! The states of a leg are ordered by ascending sectors, then by their index within the sector; dense arrays use this
+//! order for both directions of a leg. Within each sector of a fused leg, sector tuples of its constituents are in
+//! lexicographic order, and the states of a tuple in row-major order. [`Leg::from_states`] returns the permutation of
+//! states that are given in another order, and [`GradedTensor::from_dense_in`] reads arrays in that order.
 
-// sector      quantum numbers of abelian symmetries
-// leg         axes graded by sectors; fusion of several
-// stack       legs of states in any order, direct sums
-// spec        which blocks a graded tensor has, and where they lie
-// plan        what is done to flat buffers, whatever the sectors
-// kernels     plans on memory
-// structural  structures of results and their plans
-// operation   plans as operations with derivatives
-// graded      graded tensors over any arrays
-// entries       functions of entries that keep zeros
-// layout        structures apart from numbers, for the three kinds
-// picture       which entries are stored, as text
-// fermions    the conventions of signs, for users
-// diag          equal indices: einsum of payloads
-// block_sparse  arbitrary blocks without charges
-// complex       pairs of the last two
+// sector        quantum numbers of abelian symmetries
+// leg           axes graded by sectors; fusion of several
+// stack         legs from states in any order, direct sums of legs
+// spec          allowed blocks of a graded tensor and their offsets
+// plan          operations on flat buffers, independent of symmetries
+// kernels       execution of plans on memory
+// structural    structures of results and their plans
+// operation     plans as operations with derivatives
+// graded        graded tensors of any array type
+// entries       elementwise functions that keep zeros
+// layout        structures without elements, for all three classes of tensors
+// picture       stored entries of a matrix as text
+// fermions      sign conventions
+// diag          generalised diagonal tensors: einsum of payloads
+// block_sparse  block-sparse tensors without charges
+// complex       complex diagonal and block-sparse tensors
 #![deny(unsafe_code)]
 
 mod block_sparse;

@@ -1,12 +1,12 @@
-//! Which entries of a matrix are stored, as text.
+//! Prints the stored entries of a matrix as text.
 
 use std::fmt;
 
-/// Lines and columns of a picture.
+/// Maximum number of lines and columns of a picture.
 pub(crate) const LINES: usize = 16;
 pub(crate) const COLUMNS: usize = 32;
 
-/// Lines of cells, each of which stands for one or more entries and is full if one of them is stored.
+/// Lines of cells. Each cell represents one or more entries and is filled if one of them is stored.
 pub(crate) fn picture(
     f: &mut fmt::Formatter<'_>,
     rows: usize,

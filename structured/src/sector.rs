@@ -1,42 +1,42 @@
 //! Sectors: labels of the irreducible representations of an abelian symmetry, the quantum numbers by which
 //! the values of an index are grouped.
 //!
-//! Sectors form a group under fusion. Those of fermions have a parity, which is a homomorphism onto Z₂:
-//! a product of odd ones is even.
+//! Sectors form a group under fusion. Fermionic sectors have a parity, a homomorphism to Z₂: the fusion of two odd
+//! sectors is even.
 
 use std::fmt::{Debug, Display, Formatter, Result};
 use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 
-/// A quantum number of an abelian symmetry.
+/// Quantum number of an abelian symmetry.
 pub trait Sector: Copy + Ord + Hash + Debug + Display + Send + Sync + 'static {
-    /// The neutral element.
+    /// Neutral element.
     const TRIVIAL: Self;
-    /// Whether there are odd sectors.
+    /// True if some sectors are odd.
     const FERMIONIC: bool;
 
-    /// The sector of a product; `None` if its number exceeds the type.
+    /// Fusion product; `None` on overflow of the charge type.
     fn fuse(self, other: Self) -> Option<Self>;
 
-    /// The inverse; `None` if its number exceeds the type.
+    /// Inverse; `None` on overflow of the charge type.
     fn dual(self) -> Option<Self>;
 
-    /// Whether two states of this sector change sign when they are exchanged.
+    /// True if the exchange of two states of this sector changes the sign.
     fn is_odd(self) -> bool;
 
-    /// The name of the symmetry in stored data, which is read as this symmetry alone.
+    /// Name of the symmetry in serialised data; data with another name is rejected.
     fn symmetry() -> String {
         std::any::type_name::<Self>().into()
     }
 
-    /// Whether it is one of the group's elements: data from outside may hold others.
+    /// True for elements of the group; deserialised data may contain other values.
     fn is_valid(self) -> bool {
         true
     }
 }
 
-/// No symmetry: one sector.
+/// Trivial symmetry with one sector.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -72,11 +72,11 @@ impl Display for Trivial {
 )]
 pub struct Zn<const N: u32>(u32);
 
-/// Parity of something that commutes.
+/// Parity of bosonic (commuting) states.
 pub type Z2 = Zn<2>;
 
 impl<const N: u32> Zn<N> {
-    /// The residue of any integer.
+    /// Residue of an integer modulo N.
     ///
     /// ```
     /// use t4a_structured::Zn;
@@ -87,7 +87,7 @@ impl<const N: u32> Zn<N> {
         Self(charge.rem_euclid(N as i64) as u32)
     }
 
-    /// From 0 to N − 1.
+    /// Representative from 0 to N − 1.
     pub const fn charge(self) -> u32 {
         self.0
     }
@@ -120,7 +120,7 @@ impl<const N: u32> Display for Zn<N> {
     }
 }
 
-/// A conserved integer: a number of particles, twice the magnetisation.
+/// Conserved integer, such as a particle number or twice the magnetisation.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -150,7 +150,7 @@ impl Display for U1 {
     }
 }
 
-/// Whether a number of fermions is odd.
+/// Parity of a number of fermions.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -180,7 +180,7 @@ impl Display for FermionParity {
     }
 }
 
-/// A conserved number of fermions.
+/// Conserved number of fermions.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -210,7 +210,7 @@ impl Display for FermionNumber {
     }
 }
 
-/// Two symmetries at once, ordered by the first; more by nesting.
+/// Product of two symmetries, ordered by the first; more by nesting.
 impl<A: Sector, B: Sector> Sector for Product<A, B> {
     const TRIVIAL: Self = Self(A::TRIVIAL, B::TRIVIAL);
     const FERMIONIC: bool = A::FERMIONIC || B::FERMIONIC;
@@ -232,7 +232,7 @@ impl<A: Sector, B: Sector> Sector for Product<A, B> {
     }
 }
 
-/// Sectors of two symmetries.
+/// Sector of a product of two symmetries.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -248,7 +248,7 @@ impl<A: Display, B: Display> Display for Product<A, B> {
 mod tests {
     use super::*;
 
-    /// Group axioms and the homomorphism of parity on all triples.
+    /// Checks the group axioms and the homomorphism of parity on all triples.
     fn group<S: Sector>(elements: &[S]) {
         for &a in elements {
             assert!(a.is_valid());

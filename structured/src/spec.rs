@@ -1,17 +1,17 @@
-//! The structure of a graded tensor: legs, charge, and where every block lies in the buffer.
+//! Structure of a graded tensor: legs, flux, and the offset of every block in the buffer.
 //!
 //! ```text
 //! legs    r₁ … r_k | c₁ … c_l          the first `rows` legs are rows
-//! block   one sector of each leg, allowed if the charges of all legs add up to the flux
-//! buffer  one row-major matrix per charge of the rows, in ascending order:
+//! block   one sector of each leg, allowed if the charges of all legs fuse to the flux
+//! buffer  one row-major matrix per coupled sector of the rows, in ascending order:
 //!
-//!              c-row  c-row         rows of sectors of the row legs by the same of the column legs,
-//!     r-row  ┌ block │ block ┐      both in lexicographic order; a block is a strided view of its
-//!     r-row  └ block │ block ┘      matrix
+//!              c-tuple c-tuple       sector tuples of the row legs by those of the column legs,
+//!     r-tuple ┌ block │ block ┐      both in lexicographic order; a block is a strided view of its
+//!     r-tuple └ block │ block ┘      matrix
 //! ```
 //!
-//! All allowed blocks are stored, so that sums, gradients and optimisers work on the buffer as it is. A
-//! product of two tensors is one matrix product per charge.
+//! All allowed blocks are stored, so that sums, gradients and optimisers act on the buffer directly. A product of two
+//! tensors is one matrix product per coupled sector.
 //!
 //! Reference: L. Devos, J. Haegeman, *TensorKit.jl* (2025), for the layout by coupled sectors.
 
@@ -33,40 +33,40 @@ use crate::sector::Sector;
 /// Sizes or strides of the axes of a block.
 pub(crate) type Dims = SmallVec<[usize; 6]>;
 
-/// The structure of a graded tensor. Cloning shares it; structures in use are made once, so that equal ones
-/// usually are the same.
+/// Structure of a graded tensor. Clones share it; structures are cached, so that equal structures are usually the
+/// same object.
 #[derive(Clone, Debug)]
 pub struct Spec<S>(Arc<Structure<S>>);
 
 #[derive(Debug)]
 struct Structure<S> {
-    /// Never that of another structure.
+    /// Unique in the process.
     id: u64,
     legs: Vec<Leg<S>>,
     flux: S,
     rows: usize,
-    /// Rows of sectors of the row legs, and of the column legs.
+    /// Sector tuples of the row legs, and of the column legs.
     sides: [Arc<Side<S>>; 2],
     matrices: Vec<Matrix<S>>,
-    /// By group of the row legs, its matrix.
+    /// For each coupled sector of the row legs, the index of its matrix.
     matrix_of: Vec<Option<u32>>,
-    /// Number of blocks. Plans of contractions do without the list of them.
+    /// Number of blocks. The list of blocks is built on demand; plans of contractions do not need it.
     count: usize,
     blocks: OnceLock<Vec<Block>>,
     len: usize,
 }
 
-/// Rows of sectors of some of the legs.
+/// Sector tuples of the row legs or of the column legs.
 #[derive(Debug)]
 struct Side<S> {
-    /// By charge.
+    /// Tuples by coupled sector.
     groups: Vec<Rows<S>>,
-    /// Group and row within, by the number of the row in lexicographic order.
+    /// Group and index within the group of each tuple in lexicographic order.
     found: Vec<(u32, u32)>,
 }
 
 impl<S: Sector> Side<S> {
-    /// Made once: structures that follow from each other share sides.
+    /// Cached: structures derived from each other share their sides.
     fn shared(legs: &[Leg<S>], op: &'static str) -> Result<Arc<Self>> {
         let weight = |side: &Self| (size_of::<Row>() + 8) * (1 + side.found.len());
         cached(legs.to_vec(), weight, |legs: &Vec<Leg<S>>| Self::new(legs, op))
@@ -88,42 +88,42 @@ impl<S: Sector> Side<S> {
 
 static IDS: AtomicU64 = AtomicU64::new(0);
 
-/// The matrix of all blocks whose rows have one charge.
+/// Matrix of all blocks of one coupled sector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix<S> {
-    /// The charge of the row legs.
+    /// Coupled sector of the row legs.
     pub charge: S,
-    /// Where it begins in the buffer.
+    /// Offset in the buffer.
     pub offset: usize,
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// Its first block, and the one behind its last.
+    /// First block, and one past the last.
     pub(crate) blocks: (usize, usize),
-    /// The groups of its rows and of its columns.
+    /// Groups of its row tuples and of its column tuples.
     groups: (u32, u32),
 }
 
-/// A block of a matrix.
+/// Block of a matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The sector of each leg, as a place among its sectors.
+    /// For each leg, the index of its sector.
     pub(crate) places: Places,
-    /// Where it begins in the buffer.
+    /// Offset in the buffer.
     pub(crate) offset: usize,
-    /// Sizes of its axes, and their distances in the buffer.
+    /// Shape, and strides in the buffer.
     pub(crate) shape: Dims,
     pub(crate) strides: Dims,
 }
 
 impl Block {
-    /// The sector of each leg, as a place among its sectors.
+    /// For each leg, the index of its sector.
     pub fn places(&self) -> &[u32] {
         &self.places
     }
 
-    /// Where it begins in the buffer.
+    /// Offset in the buffer.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -133,21 +133,21 @@ impl Block {
         &self.shape
     }
 
-    /// The axes of a move from this block to one of the same shape.
+    /// Axes of a move from this block to one of the same shape.
     pub(crate) fn axes_to<'a>(&'a self, to: &'a Block) -> impl Iterator<Item = Axis> + 'a {
         let axis =
             |k: usize| Axis { size: self.shape[k], from: self.strides[k], to: to.strides[k] };
         (0..self.shape.len()).map(axis)
     }
 
-    /// Distances of neighbours along its axes, in elements of the buffer.
+    /// Strides of its axes in the buffer, in elements.
     pub fn strides(&self) -> &[usize] {
         &self.strides
     }
 }
 
 impl<S: Sector> Spec<S> {
-    /// The structure of tensors with these legs and this charge, with the first `rows` legs as rows.
+    /// Structure of tensors with these legs and this flux; the first `rows` legs are rows.
     ///
     /// # Errors
     /// `Rows`; `OddParity`; `ChargeOverflow`; `TooLarge`.
@@ -159,28 +159,28 @@ impl<S: Sector> Spec<S> {
         .map(Self)
     }
 
-    /// The legs.
+    /// Legs, row legs first.
     pub fn legs(&self) -> &[Leg<S>] {
         &self.0.legs
     }
 
-    /// The charge that the charges of all legs add up to.
+    /// Flux: total charge of all legs of an allowed block.
     pub fn flux(&self) -> S {
         self.0.flux
     }
 
-    /// How many of the legs are rows.
+    /// Number of row legs.
     pub fn rows(&self) -> usize {
         self.0.rows
     }
 
-    /// One matrix per charge of the rows, in ascending order.
+    /// One matrix per coupled sector, in ascending order.
     pub fn matrices(&self) -> &[Matrix<S>] {
         &self.0.matrices
     }
 
-    /// `√(2 / (m + n))` for each element of an m × n matrix: random numbers of these deviations are matrices
-    /// that keep the size of vectors, whatever the number of blocks.
+    /// `√(2 / (m + n))` for each element of an m × n matrix. Random matrices with these standard deviations preserve
+    /// the norm of vectors on average, independently of the block structure.
     pub fn scales(&self) -> Vec<f64> {
         let mut scales = Vec::with_capacity(self.len());
         for matrix in self.matrices() {
@@ -190,7 +190,7 @@ impl<S: Sector> Spec<S> {
         scales
     }
 
-    /// The blocks, in the order of their matrices.
+    /// Blocks in the order of their matrices.
     pub fn blocks(&self) -> &[Block] {
         self.0.blocks.get_or_init(|| self.0.make_blocks())
     }
@@ -200,17 +200,17 @@ impl<S: Sector> Spec<S> {
         self.0.len
     }
 
-    /// Whether no block is allowed.
+    /// True if no block is allowed.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
-    /// A number that no other structure has.
+    /// Identifier of this structure, unique in the process.
     pub(crate) fn id(&self) -> u64 {
         self.0.id
     }
 
-    /// The matrix of this charge of the row legs.
+    /// Matrix of a coupled sector.
     pub fn matrix(&self, charge: S) -> Option<&Matrix<S>> {
         Some(&self.0.matrices[self.matrix_index(charge)?])
     }
@@ -219,17 +219,17 @@ impl<S: Sector> Spec<S> {
         self.0.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()
     }
 
-    /// Charges of the row legs and numbers of their states, also of those that meet no column; ascending.
+    /// Coupled sectors of the row legs and their dimensions, ascending; includes those without a matching column.
     pub(crate) fn row_charges(&self) -> impl Iterator<Item = (S, usize)> + '_ {
         self.0.sides[0].groups.iter().map(|group| (group.charge, group.size))
     }
 
-    /// Number of charges of the row legs and of the column legs.
+    /// Numbers of coupled sectors of the row legs and of the column legs.
     pub(crate) fn charge_counts(&self) -> [usize; 2] {
         [0, 1].map(|side| self.0.sides[side].groups.len())
     }
 
-    /// The structure with another number of row legs.
+    /// Structure with another number of row legs.
     ///
     /// # Errors
     /// `Rows`.
@@ -237,12 +237,12 @@ impl<S: Sector> Spec<S> {
         Self::new(self.legs().to_vec(), self.flux(), rows)
     }
 
-    /// The shape of the dense tensor.
+    /// Shape of the dense tensor.
     pub fn shape(&self) -> Vec<usize> {
         self.0.legs.iter().map(Leg::dim).collect()
     }
 
-    /// The block of these sectors, as places in their legs.
+    /// Block with the given sector index on each leg.
     pub fn block(&self, places: &[u32]) -> Option<&Block> {
         if places.len() != self.0.legs.len() {
             return None;
@@ -252,7 +252,7 @@ impl<S: Sector> Spec<S> {
         self.blocks().get(matrix.blocks.0 + row * width + col)
     }
 
-    /// The matrix of a block, and which of its rows and columns of sectors it is.
+    /// Matrix of a block, and the indices of its row tuple and column tuple.
     fn find(&self, mut places: impl Iterator<Item = u32>) -> Option<(&Matrix<S>, usize, usize)> {
         let [above, below] = &self.0.sides;
         let (row_legs, col_legs) = self.0.legs.split_at(self.0.rows);
@@ -263,25 +263,25 @@ impl<S: Sector> Spec<S> {
         (group == matrix.groups.1).then_some((matrix, row as usize, col as usize))
     }
 
-    /// Where the block of these sectors begins, and the number of columns of its matrix.
+    /// Offset of a block, and the number of columns of its matrix.
     pub(crate) fn place(&self, places: impl Iterator<Item = u32>) -> Option<(usize, usize)> {
         let (matrix, row, col) = self.find(places)?;
         let (row, col) = (&self.rows_of(matrix)[row], &self.cols_of(matrix)[col]);
         Some((matrix.offset + row.start * matrix.cols + col.start, matrix.cols))
     }
 
-    /// Rows of sectors of a matrix.
+    /// Row tuples of a matrix.
     pub(crate) fn rows_of(&self, matrix: &Matrix<S>) -> &[Row] {
         &self.0.sides[0].groups[matrix.groups.0 as usize].rows
     }
 
-    /// Columns of sectors of a matrix.
+    /// Column tuples of a matrix.
     pub(crate) fn cols_of(&self, matrix: &Matrix<S>) -> &[Row] {
         &self.0.sides[1].groups[matrix.groups.1 as usize].rows
     }
 }
 
-/// Distances of neighbours along the axes of a block of this shape, in a matrix of this many columns.
+/// Strides of a block of this shape in a matrix with `width` columns.
 pub(crate) fn strides_in(shape: &[usize], rows: usize, width: usize, strides: &mut [usize]) {
     let mut stride = 1;
     for axis in (0..shape.len()).rev() {
@@ -310,7 +310,7 @@ impl<S: Sector> Structure<S> {
         let (mut matrices, mut count, mut len) = (Vec::new(), 0usize, 0usize);
         let mut matrix_of = vec![None; sides[0].groups.len()];
         for (i, group) in sides[0].groups.iter().enumerate() {
-            // What is left of the flux is the charge of the columns.
+            // The coupled sector of the columns is the flux fused with the inverse of that of the rows.
             let rest = product(flux, inverse(group.charge, op)?, op)?;
             let Ok(found) = sides[1].groups.binary_search_by_key(&rest, |cols| cols.charge) else {
                 continue;
@@ -361,7 +361,7 @@ impl<S: Sector> Structure<S> {
 const TOO_MANY_BLOCKS: StructuredError =
     StructuredError::TooLarge { op: "graded tensor", what: "blocks", limit: MOST_BLOCKS };
 
-/// All that the rest follows from.
+/// Compares the data that determine the structure.
 impl<S: Sector> PartialEq for Spec<S> {
     fn eq(&self, other: &Self) -> bool {
         self.id() == other.id()
@@ -378,7 +378,7 @@ impl<S: Sector> Hash for Spec<S> {
 }
 
 impl<S: Sector> fmt::Display for Spec<S> {
-    /// Charge and legs, `charge 0: out {-1: 2, 1: 3} | in {0: 4}`.
+    /// Prints flux and legs, `charge 0: out {-1: 2, 1: 3} | in {0: 4}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "charge {}:", self.flux())?;
         for (i, leg) in self.legs().iter().enumerate() {

@@ -1,28 +1,28 @@
-//! Legs made of states in any order, and of several legs: direct sums.
+//! Legs from states in any order, and direct sums of legs.
 
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg, MOST_ELEMENTS};
 use crate::sector::Sector;
 
-/// A direct sum of legs, and where the states of each of them are.
+/// Direct sum of legs, and the positions of their states in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stacked<S> {
-    /// The sum: each sector has the states of the first leg, then those of the second, ….
+    /// The sum: each sector holds the states of the first leg, then those of the second, and so on.
     pub leg: Leg<S>,
-    /// By leg and place of its sector: the first of its states among those of the sector in the sum.
+    /// For each leg and each of its sectors, the first of its states among those of the sector in the sum.
     pub starts: Vec<Vec<usize>>,
 }
 
 impl<S: Sector> Leg<S> {
-    /// A leg of runs of states in any order, sectors repeated or not, and the permutation that sorts them: state `i` of
-    /// the leg is the given state `permutation[i]`. Runs of one sector become one, and states keep their order within
-    /// a sector. Runs without states are ignored.
+    /// Leg of runs of states in any order, and the sorting permutation: state `i` of the leg is the given state
+    /// `permutation[i]`. Runs of the same sector are merged; the sort is stable. Empty runs are ignored.
     ///
-    /// [`GradedTensor::from_dense_in`](crate::GradedTensor::from_dense_in) reads arrays whose axes are in the given order.
+    /// [`GradedTensor::from_dense_in`](crate::GradedTensor::from_dense_in) reads arrays whose axes are in the given
+    /// order.
     ///
     /// ```
     /// use t4a_structured::{Direction, Leg, U1};
-    /// // ↑ and ↓, by twice the magnetisation.
+    /// Spin up and down, by twice the magnetisation.
     /// let (spin, order) = Leg::from_states([(U1(1), 1), (U1(-1), 1)], Direction::Out)?;
     /// assert_eq!(spin.sectors(), [(U1(-1), 1), (U1(1), 1)]);
     /// assert_eq!(order, [1, 0]);
@@ -41,12 +41,12 @@ impl<S: Sector> Leg<S> {
             if dim > 0 {
                 starts.push((sector, next, dim));
             }
-            // Permutations list all states.
+            // A permutation lists all states, so the limit is lower.
             let limit = MOST_ELEMENTS >> 16;
             let too_large = StructuredError::TooLarge { op: "leg", what: "its states", limit };
             next = next.checked_add(dim).filter(|&n| n <= limit).ok_or(too_large)?;
         }
-        // Stable: runs of one sector keep their order.
+        // Stable sort: runs of one sector keep their order.
         starts.sort_by_key(|&(sector, ..)| sector);
         let mut sectors: Vec<(S, usize)> = Vec::new();
         let mut permutation = Vec::with_capacity(next);
@@ -60,7 +60,7 @@ impl<S: Sector> Leg<S> {
         Ok((Self::sorted(sectors, direction)?, permutation))
     }
 
-    /// The direct sum of legs of one direction, which forgets what they were fused of.
+    /// Direct sum of legs of one direction; information on fusion is dropped.
     ///
     /// # Errors
     /// `Invalid` for no leg; `LegMismatch` for different directions; `TooLarge`.
@@ -92,7 +92,7 @@ impl<S: Sector> Leg<S> {
         Ok(Stacked { leg: Self::sorted(sectors, first.direction())?, starts })
     }
 
-    /// Checks that a sector is one of this leg, and returns its place.
+    /// Index of a sector in this leg; an error if the leg does not have it.
     pub(crate) fn place_of(&self, op: &'static str, axis: usize, sector: S) -> Result<usize> {
         let missing = || {
             let message = format!("axis {axis} is {self}, without the sector {sector}");

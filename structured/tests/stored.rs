@@ -1,5 +1,5 @@
-//! Stored tensors that stand for much more than their bytes hold: refused in little time and memory, counted by
-//! an allocator.
+//! Serialised tensors that describe far more combinations of sectors than they have bytes: rejected in bounded time
+//! and memory, measured by a counting allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -14,18 +14,18 @@ struct Counting;
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: forwards to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let bytes = BYTES.fetch_add(layout.size(), SeqCst) + layout.size();
         MOST.fetch_max(bytes, SeqCst);
-        // SAFETY: the layout is the caller's.
+        // SAFETY: the layout is that of the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         BYTES.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: it came from `alloc` with this layout.
+        // SAFETY: `at` was returned by `alloc` with this layout.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -33,10 +33,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One test at a time counts.
+/// Serialises the tests, since the allocation counter is global.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Reads a tensor in 2 s and 48 MiB.
+/// Deserialises a tensor within 2 s and 48 MiB.
 fn read(text: &str) -> Result<GradedTensor<U1>, String> {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let (before, start) = (BYTES.load(SeqCst), Instant::now());
@@ -48,7 +48,7 @@ fn read(text: &str) -> Result<GradedTensor<U1>, String> {
     read
 }
 
-/// A leg of these sectors as data, fused of others or not.
+/// Serialised leg with these sectors, optionally fused.
 fn leg(sectors: &[(i32, usize)], fused: Option<&str>) -> String {
     let sectors: Vec<String> = sectors.iter().map(|(q, n)| format!("[{q},{n}]")).collect();
     let fused = fused.map_or(String::new(), |legs| format!(r#","fused":[{legs}]"#));
@@ -66,18 +66,18 @@ fn refused(text: &str, why: &str) {
     assert!(error.contains(why), "{error}");
 }
 
-/// 2²¹ rows and 2²¹ columns of sectors, and one element.
+/// 2²¹ row tuples and 2²¹ column tuples, and one element.
 #[test]
 fn forty_two_legs() {
     let text = tensor(&vec![leg(&[(0, 1), (1, 1)], None); 42], 42, 21);
     assert!(text.len() < 2500);
     refused(&text, "combinations of sectors");
-    // As many legs of one sector are a tensor.
+    // As many legs with one sector each are accepted.
     let few = tensor(&vec![leg(&[(1, 1)], None); 42], 42, 21);
     assert_eq!(read(&few).unwrap().spec().len(), 1);
 }
 
-/// A leg fused of 20, in a tensor of one element; many such legs; legs without sectors behind others.
+/// A leg fused from 20 legs in a tensor of one element; many such legs; a leg without sectors after other legs.
 #[test]
 fn fused_legs() {
     let two = leg(&[(0, 1), (1, 1)], None);
@@ -98,11 +98,11 @@ fn legs_fused_of_fused_legs() {
         tensor(&[(0..levels).fold(leg(&[(0, 1)], None), one)], 0, 1)
     };
     assert!(read(&deep(20)).is_ok());
-    // The reader of JSON has a bound of its own.
+    // The JSON parser has its own recursion limit.
     assert!(read(&deep(10_000)).is_err());
 }
 
-/// Tensors beyond the bound are not stored either, those below it come back.
+/// Tensors beyond the bound are not serialised either; those below it survive a round trip.
 #[test]
 fn storing_has_the_bound_of_loading() {
     let leg = Leg::new([(U1(0), 1), (U1(1), 1)], Direction::Out).unwrap();

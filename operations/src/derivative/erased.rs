@@ -1,8 +1,8 @@
-//! Arrays of any type behind one type.
+//! Type-erased arrays.
 //!
-//! A derivative runs its operation on duals, and the operation may be a derivative: without a type that holds
-//! arrays of every type the compiler would make code for duals of duals of duals without end. All arrays
-//! of one computation have the same type inside.
+//! A derivative runs its operation on dual numbers, and the operation may itself be a derivative. Without type
+//! erasure the compiler would instantiate code for duals of duals of duals without bound. All arrays of one
+//! computation have the same concrete type.
 
 use std::any::Any;
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::{AnyOperation, OperationError};
 
 type Elements = Result<AnyTensor, TensorError>;
 
-/// The value inside. All arrays of a computation have one type.
+/// Concrete value of an erased array. All arrays of a computation have one concrete type.
 fn inside<T: 'static>(x: &dyn Any) -> &T {
     x.downcast_ref().unwrap_or_else(|| unreachable!("arrays of one computation have one type"))
 }
 
-/// The type of an argument: a reference to what holds arrays of a kind, or a type in brackets.
+/// Type of an argument: a reference to an erased array type, or a bracketed type that is passed unchanged.
 macro_rules! taken {
     ($own:ident same) => {
         &$own
@@ -37,7 +37,7 @@ macro_rules! taken {
     };
 }
 
-/// The argument for the array inside.
+/// Converts an argument to its concrete type.
 macro_rules! down {
     ($array:ident same $x:expr) => {
         inside::<$array>(&*$x.0)
@@ -53,7 +53,7 @@ macro_rules! down {
     };
 }
 
-/// The type of a result.
+/// Type of a result.
 macro_rules! returned {
     ($own:ident same) => {
         $own
@@ -69,7 +69,7 @@ macro_rules! returned {
     };
 }
 
-/// A result, held.
+/// Erases the type of a result.
 macro_rules! up {
     ($own:ident same $x:expr) => {
         $own(Rc::new($x))
@@ -85,7 +85,7 @@ macro_rules! up {
     };
 }
 
-/// A type that holds arrays of a trait of the vocabulary, as one of its implementors. The rows are methods.
+/// Defines a type-erased implementor of one array trait; the rows are the methods of the trait.
 macro_rules! erased {
     (
         $(#[$doc:meta])* $erased:ident, $object:ident for $array:ident: $vocabulary:ident;
@@ -133,7 +133,7 @@ macro_rules! erased {
 }
 
 erased! {
-    /// Floats of any type.
+    /// Type-erased float arrays.
     Erased, Floating for A: Array;
     {
         fn run(
@@ -158,7 +158,7 @@ erased! {
         type Integers = ErasedIntegers;
         type Flags = ErasedFlags;
 
-        /// An operation of the table runs where the arrays inside run it, another one by its definition.
+        /// Operations of the table run on the concrete arrays; others run by their portable definition.
         fn apply<O: Operation>(
             op: &O,
             inputs: &[Value<Self>],
@@ -173,7 +173,7 @@ erased! {
                 _ => op.portable(inputs, tracked),
             }
         }
-        /// On the engine its own way.
+        /// Engine tensors use the engine's own jvp.
         fn jvp<O: Operation>(
             op: &O,
             inputs: &[Value<Dual<Self>>],
@@ -246,7 +246,7 @@ erased! {
 }
 
 erased! {
-    /// Integers of any type.
+    /// Type-erased integer arrays.
     ErasedIntegers, Indexing for I: Integers;
     {} {} { type Flags = ErasedFlags; }
     shape() -> [Shape];
@@ -264,7 +264,7 @@ erased! {
 }
 
 erased! {
-    /// Truth values of any type.
+    /// Type-erased boolean arrays.
     ErasedFlags, Deciding for F: Flags;
     {} {} {}
     shape() -> [Shape];
@@ -279,23 +279,23 @@ erased! {
     any(axis: [usize]) -> same;
 }
 
-/// An array, held.
+/// Erases the type of an array.
 pub(super) fn erase<A: Array>(x: &A) -> Erased {
     Erased(Rc::new(x.clone()))
 }
 
-/// The array that is held.
+/// Concrete array of an erased one.
 pub(super) fn release<A: Array>(x: &Erased) -> A {
     inside::<A>(&*x.0).clone()
 }
 
-/// A value, held.
+/// Erases the type of a value.
 pub(super) fn erase_value<A: Array>(x: &Value<A>) -> Value<Erased> {
     let integers = |x| ErasedIntegers(Rc::new(x));
     x.clone().map(|x| erase(&x), integers, |x| ErasedFlags(Rc::new(x)))
 }
 
-/// The value that is held.
+/// Concrete value of an erased one.
 pub(super) fn release_value<A: Array>(x: &Value<Erased>) -> Value<A> {
     x.clone().map(
         |x| release(&x),
@@ -304,7 +304,7 @@ pub(super) fn release_value<A: Array>(x: &Value<Erased>) -> Value<A> {
     )
 }
 
-/// Engine tensors with their tangents, if the arrays inside are such.
+/// Engine tensors with their tangents; `None` for arrays of another type.
 fn on_engine(x: &Value<Dual<Erased>>) -> Option<Value<Dual<Eager>>> {
     fn get<T: Clone + 'static>(x: &dyn Any) -> Option<T> {
         x.downcast_ref().cloned()

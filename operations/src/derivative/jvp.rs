@@ -1,4 +1,4 @@
-//! Results with their tangents.
+//! Jacobian-vector products: results with their tangents.
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::array::Shape;
@@ -10,8 +10,8 @@ use super::erased::{Erased, erase, erase_value, release, release_value};
 use super::{constant, differentiable, fits, places, refused, reverse, split, spread};
 use crate::{AnyOperation, OperationError};
 
-/// Operands, then the tangents of those that move → results, then their tangents. The indices of the operation
-/// are those of this one.
+/// Inputs: operands, then the tangents of the active operands. Outputs: results, then their tangents. Integer results
+/// are those of the operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Data")]
 pub struct Jvp {
@@ -35,11 +35,11 @@ impl TryFrom<Data> for Jvp {
 }
 
 impl Jvp {
-    /// Of an operation; `moving`: which of its operands have a tangent.
+    /// Jvp of an operation; `moving[i]` is true if operand `i` has a tangent.
     ///
     /// # Errors
-    /// [`OperationError::Derivative`] if no operand moves, an operand moves that is no float, or the order
-    /// exceeds [`MAX_ORDER`](super::MAX_ORDER).
+    /// [`OperationError::Derivative`] if no operand has a tangent, if an operand with a tangent is not a float, or if
+    /// the order exceeds [`MAX_ORDER`](super::MAX_ORDER).
     pub fn new(op: impl Into<AnyOperation>, moving: Vec<bool>) -> Result<Self, OperationError> {
         let op = differentiable(op.into())?;
         if let Some(i) = places(&moving).find(|&i| op.kind(i) != Kind::Float) {
@@ -51,12 +51,12 @@ impl Jvp {
         }
     }
 
-    /// The operation.
+    /// The differentiated operation.
     pub fn op(&self) -> &AnyOperation {
         &self.op
     }
 
-    /// The operands that have a tangent.
+    /// For each operand, true if it has a tangent.
     pub fn moving(&self) -> &[bool] {
         &self.moving
     }
@@ -68,7 +68,7 @@ impl Jvp {
     }
 }
 
-/// Results, then tangents.
+/// Concatenates results and tangents.
 fn joined<A: Array>(out: Outcome<Dual<A>>) -> Outcome<A> {
     let extra = out.extra.into_iter().map(Value::below).collect();
     let mut tangents: Vec<A> = out.results.iter().map(|x| x.clone().into_tangent()).collect();
@@ -132,7 +132,7 @@ impl Operation for Jvp {
         let inputs: Vec<Value<Erased>> =
             (0..given.wanted.len()).map(|i| erase_value(given.kept.input(i))).collect();
         let duals = self.duals(&inputs);
-        // Those of tangents are values of the rule, so what moves is wanted for either.
+        // The rule uses results to compute tangents, so an operand is active if either is wanted.
         let tangents = spread(&self.moving, &given.wanted[n..]);
         let wanted: Vec<bool> =
             given.wanted[..n].iter().zip(tangents).map(|(&x, t)| x || t == Some(&true)).collect();
@@ -157,7 +157,7 @@ impl Operation for Jvp {
 
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let (own, tangents) = differ.split_at(self.moving.len());
-        // A tangent has the shape of its operand, so both have the axis or neither.
+        // A tangent has the shape of its operand, so both have the batch axis or neither has it.
         places(&self.moving).zip(tangents).all(|(i, &t)| own[i] == t).then_some(())?;
         match self.op.on_batch(size, own)? {
             OnBatch::Front { op, residuals } => {

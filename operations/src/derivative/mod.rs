@@ -1,15 +1,15 @@
 //! Derivatives of operations, as operations.
 //!
 //! ```text
-//! Jvp   operands, tangents of those that move       results, their tangents
-//! Vjp   operands, cotangents of the results given   cotangents of the operands wanted
+//! Jvp   operands, tangents of the active ones       results, their tangents
+//! Vjp   operands, cotangents of the given results   cotangents of the wanted operands
 //! ```
 //!
-//! Both are differentiated like any other, by the same rule on duals. With y = f(x) and its Jacobian J, and
-//! a dual x + ε t for a value with a tangent:
+//! Both are differentiated like any operation, by applying the same rule to dual numbers. With y = f(x), its Jacobian
+//! J, and a dual number x + ε t with value x and tangent t:
 //!
 //! ```text
-//! vjp of Vjp, w for the cotangents wanted     Jᵀ(x + ε w) ȳ                tangent: of x; J w: of ȳ
+//! vjp of Vjp, w for the wanted cotangents     Jᵀ(x + ε w) ȳ                tangent: of x; J w: of ȳ
 //! vjp of Jvp, (ȳ, v) for results, tangents    Jᵀ(x + ε ẋ) (v + ε ȳ)        value: of ẋ; tangent: of x
 //! ```
 //!
@@ -26,14 +26,14 @@ pub use vjp::Vjp;
 
 use crate::{AnyOperation, OperationError};
 
-/// The highest order of a derivative: of a derivative of a derivative and so on. Time doubles with each.
+/// Maximum order of nested derivatives. The time doubles with each order.
 pub const MAX_ORDER: usize = 8;
 
 fn refused(op: &AnyOperation, reason: impl Into<String>) -> OperationError {
     OperationError::Derivative { op: op.name(), reason: reason.into() }
 }
 
-/// The order of a derivative; 0 for other operations.
+/// Order of a derivative; 0 for other operations.
 fn order(op: &AnyOperation) -> usize {
     match op {
         AnyOperation::Jvp(Jvp { op, .. }) | AnyOperation::Vjp(Vjp { op, .. }) => 1 + order(op),
@@ -41,7 +41,7 @@ fn order(op: &AnyOperation) -> usize {
     }
 }
 
-/// An operation of which there is a derivative.
+/// Checks that the operation can be differentiated within the maximum order.
 fn differentiable(op: AnyOperation) -> Result<Box<AnyOperation>, OperationError> {
     match order(&op) {
         MAX_ORDER.. => Err(refused(&op, format!("its derivative has an order above {MAX_ORDER}"))),
@@ -49,7 +49,7 @@ fn differentiable(op: AnyOperation) -> Result<Box<AnyOperation>, OperationError>
     }
 }
 
-/// Checks the operands of a derivative: those of the operation, then `count` more.
+/// Splits the inputs of a derivative into the operands of the operation and `count` further arrays.
 fn split<'a>(
     op: &AnyOperation,
     inputs: &'a [Meta],
@@ -66,7 +66,7 @@ fn split<'a>(
     }
 }
 
-/// Checks that a tangent or a cotangent is one of this array.
+/// Checks that a tangent or cotangent has the shape and dtype of its array.
 fn fits(op: &AnyOperation, what: &str, of: &Meta, given: &Meta) -> Result<(), OperationError> {
     match of == given {
         true => Ok(()),
@@ -77,21 +77,21 @@ fn fits(op: &AnyOperation, what: &str, of: &Meta, given: &Meta) -> Result<(), Op
     }
 }
 
-/// The places of `true`.
+/// Indices of the true elements.
 fn places(mask: &[bool]) -> impl Iterator<Item = usize> + '_ {
     mask.iter().enumerate().filter(|(_, holds)| **holds).map(|(i, _)| i)
 }
 
-/// Arrays by place, `None` where the mask is false.
+/// Distributes arrays to the true positions of the mask; `None` elsewhere.
 fn spread<T>(mask: &[bool], arrays: impl IntoIterator<Item = T>) -> Vec<Option<T>> {
     let mut arrays = arrays.into_iter();
     mask.iter().map(|&holds| if holds { arrays.next() } else { None }).collect()
 }
 
-/// The results of an operation, and the cotangents of operands; `None` is zero.
+/// Results of an operation, and the cotangents of its operands; `None` is zero.
 type Reversed<A> = (Outcome<A>, Vec<Option<A>>);
 
-/// Runs an operation and its rule, each where the arrays run it.
+/// Runs the forward pass and the vjp of an operation on these arrays.
 fn reverse<A: Array>(
     op: &AnyOperation,
     inputs: &[Value<A>],
@@ -111,7 +111,7 @@ fn reverse<A: Array>(
     Ok((out, back))
 }
 
-/// Cotangents in the shapes of the results: that of a number may come with an axis.
+/// Reshapes cotangents to the shapes of the results: the cotangent of a 0-d result may have shape [1].
 fn numbers<A: Array>(cotangents: &[Option<A>], out: &Outcome<A>) -> Vec<Option<A>> {
     let number = |(x, y): (&Option<A>, &A)| {
         let x = x.as_ref()?;
@@ -120,7 +120,7 @@ fn numbers<A: Array>(cotangents: &[Option<A>], out: &Outcome<A>) -> Vec<Option<A
     cotangents.iter().zip(&out.results).map(number).collect()
 }
 
-/// The value alone.
+/// Dual number without a tangent.
 fn constant<A: Array>(x: &A) -> Dual<A> {
     Dual::constant(x.clone())
 }

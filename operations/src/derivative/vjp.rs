@@ -1,4 +1,4 @@
-//! Cotangents of operands.
+//! Vector-Jacobian products: cotangents of operands.
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::{
@@ -10,8 +10,8 @@ use super::erased::{Erased, erase, erase_value, release};
 use super::{constant, differentiable, fits, numbers, places, refused, reverse, split, spread};
 use crate::{AnyOperation, OperationError};
 
-/// Operands, then the cotangents of the results that have one → the cotangents of the operands that want
-/// one. The forward computation is part of it: nothing is kept from one call to another.
+/// Inputs: operands, then the cotangents of the given results. Outputs: the cotangents of the wanted operands. The
+/// forward computation is repeated in each call; nothing is saved between calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Data")]
 pub struct Vjp {
@@ -37,11 +37,12 @@ impl TryFrom<Data> for Vjp {
 }
 
 impl Vjp {
-    /// Of an operation; `given`: which of its results have a cotangent, `wanted`: which of its operands want one.
+    /// Vjp of an operation; `given[i]` is true if result `i` has a cotangent, `wanted[i]` if the cotangent of operand
+    /// `i` is an output.
     ///
     /// # Errors
-    /// [`OperationError::Derivative`] if no result has a cotangent, an operand is wanted that is no float,
-    /// or the order exceeds [`MAX_ORDER`](super::MAX_ORDER).
+    /// [`OperationError::Derivative`] if no result has a cotangent, if a wanted operand is not a float, or if the
+    /// order exceeds [`MAX_ORDER`](super::MAX_ORDER).
     pub fn new(
         op: impl Into<AnyOperation>,
         given: Vec<bool>,
@@ -57,28 +58,28 @@ impl Vjp {
         }
     }
 
-    /// The operation.
+    /// The differentiated operation.
     pub fn op(&self) -> &AnyOperation {
         &self.op
     }
 
-    /// The results that have a cotangent.
+    /// For each result, true if it has a cotangent.
     pub fn given(&self) -> &[bool] {
         &self.given
     }
 
-    /// The operands that want a cotangent.
+    /// For each operand, true if its cotangent is an output.
     pub fn wanted(&self) -> &[bool] {
         &self.wanted
     }
 
-    /// The operands of the operation, and the cotangents of its results by place.
+    /// Operands of the operation, and one optional cotangent for each of its results.
     fn operands<'a, A: Array>(&self, inputs: &'a [Value<A>]) -> (&'a [Value<A>], Vec<Option<A>>) {
         let (own, cotangents) = inputs.split_at(self.wanted.len());
         (own, spread(&self.given, cotangents.iter().map(|x| x.float().clone())))
     }
 
-    /// Those that are wanted, zeros for what is missing.
+    /// Wanted cotangents; missing ones are zero.
     fn results_of<A: Array>(&self, own: &[Value<A>], back: Vec<Option<A>>) -> Outcome<A> {
         let zeros = |i: usize| own[i].float().full(&own[i].float().shape(), 0.0);
         let mut back = back;
@@ -108,7 +109,7 @@ impl Operation for Vjp {
             return Err(refused(&self.op, format!("it has {has} results, {said} are described")));
         }
         for (i, cotangent) in places(&self.given).zip(cotangents) {
-            // Arrays of some callers have at least one axis.
+            // Some callers represent a 0-d array with shape [1].
             let number = results[i].shape.is_empty() && cotangent.shape == [1];
             let shape = if number { cotangent.shape.clone() } else { results[i].shape.clone() };
             let result = Meta { shape, dtype: results[i].dtype };
@@ -178,7 +179,7 @@ impl Operation for Vjp {
 
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let (own, cotangents) = differ.split_at(self.wanted.len());
-        // Every result of a batch has the axis, so every cotangent and all that is wanted must have it.
+        // Every result has the batch axis, so every cotangent and every wanted operand must have it.
         let wanted = places(&self.wanted).all(|i| own[i]);
         (wanted && !cotangents.contains(&false)).then_some(())?;
         match self.op.on_batch(size, own)? {

@@ -27,7 +27,7 @@ pub(crate) fn plan(text: &str, shapes: &[&[usize]]) -> Arc<Plan> {
     Einsum::new(text).unwrap().plan(shapes, 8).unwrap()
 }
 
-/// One of each, with operands.
+/// One operation of each kind, with operands.
 pub(crate) fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
     let targets = Tensor::from_vec(vec![2i32, 0, 4], &[3]).unwrap();
     let targets = Value::Integers(Eager::from(AnyTensor::from(targets)));

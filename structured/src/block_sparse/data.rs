@@ -1,4 +1,4 @@
-//! Block-sparse tensors as data and as pictures.
+//! Serialisation and display of block-sparse tensors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -63,7 +63,8 @@ impl<'de> Deserialize<'de> for BlockSparseTensor {
 }
 
 impl<A: Array> fmt::Display for BlockSparseTensor<A> {
-    /// The parts of the axes, the blocks in the matrix of the first axes by the last half, and the fill.
+    /// Prints the block sizes of the axes, the stored blocks of the matrix (first half of the axes by the rest), and
+    /// the fill.
     ///
     /// ```text
     /// [1, 2] × [2, 1]  f64

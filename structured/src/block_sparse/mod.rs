@@ -1,12 +1,12 @@
-//! Tensors of arbitrary known blocks, without charges.
+//! Block-sparse tensors: an explicit list of stored blocks, without charges.
 //!
 //! ```text
-//! legs     sizes of the parts of each axis
-//! blocks   one part of each axis; sorted, each once
-//! buffer   the blocks one behind the other, row-major
+//! legs     block sizes along each axis
+//! blocks   stored blocks, one block index per axis; strictly ascending in lexicographic order
+//! buffer   the stored blocks in this order, each row-major, contiguous
 //! ```
 //!
-//! Equal patterns have equal buffers, so that sums and optimisers work on the buffer as it is.
+//! Tensors of one pattern have the same buffer layout, so sums and optimisers act on the buffer directly.
 
 mod data;
 mod tensor;
@@ -23,7 +23,7 @@ use crate::leg::{MOST_BLOCKS, MOST_ELEMENTS};
 use crate::operation::{Contract, ContractOver, Rearrange, one};
 use crate::plan::{Axis, Builder, Contraction, Products, View};
 
-/// Which blocks there are, and where they lie.
+/// Block structure: partition of each axis, stored blocks and their offsets in the buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern {
     legs: Vec<Vec<usize>>,
@@ -32,7 +32,7 @@ pub struct Pattern {
     len: usize,
 }
 
-/// A tensor of these blocks; everything else is the zero of the semiring.
+/// Tensor with the stored blocks of a [`Pattern`]; all other entries are the zero of the semiring.
 #[derive(Clone, Debug)]
 pub struct BlockSparseTensor<A = Eager> {
     pattern: Arc<Pattern>,
@@ -40,10 +40,11 @@ pub struct BlockSparseTensor<A = Eager> {
 }
 
 impl Pattern {
-    /// Blocks of axes in parts of these sizes.
+    /// Pattern of the stored `blocks` on axes with these block sizes.
     ///
     /// # Errors
-    /// `Invalid` for parts of size 0 and blocks that are nowhere; `DuplicateBlock`, `UnsortedBlocks`; `TooLarge`.
+    /// `Invalid` for a block size of 0 and for a block index out of range; `DuplicateBlock`, `UnsortedBlocks`;
+    /// `TooLarge`.
     pub fn new(legs: Vec<Vec<usize>>, blocks: Vec<Vec<u32>>) -> Result<Self> {
         let op = "block pattern";
         let invalid = |message| Err(StructuredError::Invalid { op, message });
@@ -88,22 +89,22 @@ impl Pattern {
         Ok(Self { legs, blocks, offsets, len })
     }
 
-    /// Sizes of the parts of each axis.
+    /// Block sizes along each axis.
     pub fn legs(&self) -> &[Vec<usize>] {
         &self.legs
     }
 
-    /// The blocks in order.
+    /// Stored blocks in ascending order, one block index per axis.
     pub fn blocks(&self) -> &[Vec<u32>] {
         &self.blocks
     }
 
-    /// Number of elements.
+    /// Number of stored elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no block.
+    /// True if no block is stored.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -133,7 +134,7 @@ impl Pattern {
         axes.iter().map(|&axis| self.blocks[block][axis]).collect()
     }
 
-    /// Every block in its place with its axes in this order; none if that is how they are.
+    /// Permutes the axes of every block in place of its slot in the buffer; `None` for the identity permutation.
     fn turned(&self, axes: &[usize]) -> Option<Rearrange> {
         if axes.iter().copied().eq(0..axes.len()) {
             return None;
@@ -151,10 +152,10 @@ impl Pattern {
         Some(Rearrange { plan: Arc::new(build.finish(true, true)) })
     }
 
-    /// The contraction over pairs of axes, whose parts have the same sizes: the other axes of this one,
-    /// then those of the other one.
+    /// Contraction over pairs of axes, which have equal block sizes. The result has the free axes of `self`, then
+    /// those of `other`.
     ///
-    /// Cost: O(blocks + pairs log pairs) beside the products.
+    /// Cost: O(blocks + pairs log pairs), plus the matrix products.
     ///
     /// # Errors
     /// `Axis`, `Rank`, `LegMismatch`.
@@ -216,7 +217,7 @@ impl Pattern {
 }
 
 impl<A: Array> BlockSparseTensor<A> {
-    /// A tensor of its parts.
+    /// Tensor of a pattern and its buffer.
     ///
     /// # Errors
     /// `LengthMismatch`.
@@ -228,29 +229,29 @@ impl<A: Array> BlockSparseTensor<A> {
         Ok(Self { pattern, data })
     }
 
-    /// The blocks.
+    /// Block structure.
     pub fn pattern(&self) -> &Arc<Pattern> {
         &self.pattern
     }
 
-    /// The elements of all blocks.
+    /// Elements of all stored blocks, flat.
     pub fn data(&self) -> &A {
         &self.data
     }
 
-    /// All elements, zeros included.
+    /// Dense array; entries outside of the stored blocks are 0.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn to_dense(&self) -> Result<A> {
         let dense = one(&self.pattern.to_dense(), &[&self.data])?;
         Ok(dense.reshape(&self.pattern.shape()))
     }
 
-    /// [`Pattern::contract`] of tensors over a semiring, as one operation.
+    /// Contraction over a semiring as one operation; see [`Pattern::contract`].
     ///
     /// # Errors
-    /// As there; `DType`.
+    /// As [`Pattern::contract`]; `DType`.
     pub fn contract(
         &self,
         other: &Self,

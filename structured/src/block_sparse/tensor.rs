@@ -1,4 +1,4 @@
-//! What block-sparse tensors do besides contractions.
+//! Operations on block-sparse tensors other than contraction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::operation::{Inner, Norm, Rearrange, one};
 use crate::plan::{Axis, Builder};
 
 impl Pattern {
-    /// Sizes of the axes.
+    /// Shape of the dense tensor.
     pub fn shape(&self) -> Vec<usize> {
         self.legs.iter().map(|leg| leg.iter().sum()).collect()
     }
 
-    /// Sizes of the axes of a block.
+    /// Shape of one block.
     pub fn block_shape(&self, block: usize) -> Vec<usize> {
         (0..self.legs.len()).map(|axis| self.size(block, &[axis])).collect()
     }
 
-    /// The place of a block in the order.
+    /// Index of a block in the list of stored blocks.
     pub fn place(&self, block: &[u32]) -> Option<usize> {
         self.blocks.binary_search_by(|own| own[..].cmp(block)).ok()
     }
 
-    /// Row-major axes of a block, with these distances in the other buffer.
+    /// Axes of one block (row-major source) with the strides `to` in the destination buffer.
     fn axes(&self, block: usize, to: &[usize]) -> Vec<Axis> {
         let (shape, mut stride) = (self.block_shape(block), 1);
         let mut axes: Vec<Axis> = (0..shape.len())
@@ -45,7 +45,7 @@ impl Pattern {
         axes
     }
 
-    /// The dense buffer of all entries, zeros included.
+    /// Map from the buffer to the row-major dense array; entries outside of the stored blocks are 0.
     pub fn to_dense(&self) -> Rearrange {
         let strides = row_major(&self.shape());
         let mut build = Builder::new(self.len, self.shape().iter().product());
@@ -59,7 +59,7 @@ impl Pattern {
         Rearrange { plan: Arc::new(build.finish(true, true)) }
     }
 
-    /// Axis `k` of the result is axis `axes[k]`.
+    /// Permutation of the axes: axis `k` of the result is axis `axes[k]`.
     ///
     /// # Errors
     /// `Rank`, `Axis`.
@@ -84,10 +84,10 @@ impl Pattern {
         Ok((to, Rearrange { plan: Arc::new(build.finish(true, true)) }))
     }
 
-    /// The sum over equal indices of each pair of axes; what remains keeps its order.
+    /// Trace over pairs of axes; the free axes keep their order.
     ///
     /// # Errors
-    /// `Axis`; `LegMismatch` for parts of other sizes.
+    /// `Axis`; `LegMismatch` for a pair of axes with different block sizes.
     pub fn trace(&self, pairs: &[(usize, usize)]) -> Result<(Self, Rearrange)> {
         let (op, rank) = ("trace", self.legs.len());
         let paired: Vec<usize> = pairs.iter().flat_map(|&(i, j)| [i, j]).collect();
@@ -118,8 +118,8 @@ impl Pattern {
         Ok((to, Rearrange { plan: Arc::new(build.finish(pairs.is_empty(), true)) }))
     }
 
-    /// The blocks that are also in the other pattern of these legs, in their places there: zeros for those
-    /// that are only there.
+    /// Map to the buffer of `other`, a pattern on the same axes: common blocks are copied, blocks of `other` alone
+    /// are 0.
     fn within(&self, other: &Self) -> Rearrange {
         let mut build = Builder::new(self.len, other.len);
         for (i, block) in self.blocks.iter().enumerate() {
@@ -153,10 +153,10 @@ impl<A: Array> BlockSparseTensor<A> {
         Self::new(Arc::new(pattern), one(&plan, &[&self.data])?)
     }
 
-    /// All elements, with the zero of the semiring elsewhere.
+    /// Dense array; entries outside of the stored blocks are the zero of the semiring.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn to_dense_over(&self, semiring: FloatSemiring) -> Result<A> {
         let (dense, zero) = (self.to_dense()?, zero_of(semiring)?);
         if zero == 0.0 {
@@ -169,10 +169,10 @@ impl<A: Array> BlockSparseTensor<A> {
         Ok(dense.add(&dense.constant(fill)))
     }
 
-    /// The blocks of a dense array.
+    /// Block-sparse tensor of a dense array.
     ///
     /// # Errors
-    /// `Shape`; `NotStored` with the first entry that no block has.
+    /// `Shape`; `NotStored` with the first entry outside of the stored blocks that exceeds the tolerance.
     pub fn from_dense(pattern: Arc<Pattern>, dense: &A, elsewhere: Forbidden) -> Result<Self> {
         let (op, plan, required) = ("from_dense", pattern.to_dense(), pattern.shape());
         if dense.shape() != required {
@@ -187,10 +187,10 @@ impl<A: Array> BlockSparseTensor<A> {
         Self::new(pattern, data)
     }
 
-    /// A tensor of blocks by their parts; at least one, which says the dtype.
+    /// Tensor of at least one block; the dtype is that of the first block.
     ///
     /// # Errors
-    /// Those of [`Pattern::new`]; `Shape` for a block of another one; `Invalid` without blocks.
+    /// As [`Pattern::new`]; `Shape` for a block whose shape differs from the block sizes; `Invalid` without blocks.
     pub fn from_blocks(legs: Vec<Vec<usize>>, blocks: &BTreeMap<Vec<u32>, A>) -> Result<Self> {
         let op = "from_blocks";
         if blocks.is_empty() {
@@ -209,7 +209,7 @@ impl<A: Array> BlockSparseTensor<A> {
         Self::new(Arc::new(pattern), A::cat(&parts, 0))
     }
 
-    /// A block as an array of its shape, if there is one.
+    /// Array of one block, `None` if it is not stored.
     pub fn block(&self, block: &[u32]) -> Option<A> {
         let i = self.pattern.place(block)?;
         let shape = self.pattern.block_shape(i);
@@ -217,10 +217,10 @@ impl<A: Array> BlockSparseTensor<A> {
         Some(part.reshape(&shape))
     }
 
-    /// The tensor with another block in the place of one that it has.
+    /// Replaces one stored block.
     ///
     /// # Errors
-    /// `Invalid` for a block that the pattern lacks; `Shape`.
+    /// `Invalid` for a block that the pattern does not store; `Shape`.
     pub fn with_block(&self, block: &[u32], x: &A) -> Result<Self> {
         let (op, p) = ("with_block", &self.pattern);
         let Some(i) = p.place(block) else {
@@ -240,23 +240,23 @@ impl<A: Array> BlockSparseTensor<A> {
         Self::new(p.clone(), A::cat(&parts, 0))
     }
 
-    /// [`Pattern::permute`].
+    /// Permutation of the axes; see [`Pattern::permute`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pattern::permute`].
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         self.moved(self.pattern.permute(axes)?)
     }
 
-    /// [`Pattern::trace`].
+    /// Trace over pairs of axes; see [`Pattern::trace`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pattern::trace`].
     pub fn trace(&self, pairs: &[(usize, usize)]) -> Result<Self> {
         self.moved(self.pattern.trace(pairs)?)
     }
 
-    /// `a + b`, on the blocks of both.
+    /// `a + b`; the result stores the union of the blocks.
     ///
     /// # Errors
     /// `Rank`, `LegMismatch`.
@@ -275,7 +275,7 @@ impl<A: Array> BlockSparseTensor<A> {
         Self::new(sum, own.add(&other))
     }
 
-    /// `a ∘ b`, on the blocks that both have.
+    /// `a ∘ b` (elementwise); the result stores the intersection of the blocks.
     ///
     /// # Errors
     /// As [`BlockSparseTensor::add`].
@@ -310,37 +310,37 @@ impl<A: Array> BlockSparseTensor<A> {
         one(&Inner { complex: false }, &[&self.data, &other])
     }
 
-    /// `√Σ a²`, an array of one element; its derivative at 0 is 0.
+    /// Frobenius norm `√Σ a²`, an array of one element. The derivative at 0 is 0.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
         one(&Norm { complex: false }, &[&self.data])
     }
 
-    /// A function of each entry, which maps 0 to 0.
+    /// Applies a function with `f(0) = 0` to each entry.
     ///
     /// # Errors
-    /// `Invalid` for other functions.
+    /// `Invalid` if `f(0)` is not 0.
     pub fn map_entries(&self, f: impl Fn(&A) -> A) -> Result<Self> {
         Self::new(self.pattern.clone(), mapped("map_entries", &self.data, f)?)
     }
 }
 
 impl BlockSparseTensor {
-    /// Zeros on the engine.
+    /// Zero tensor on the engine.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn zeros(pattern: Arc<Pattern>, dtype: DType) -> Result<Self> {
         let data = Eager::from(AnyTensor::zeros(&[pattern.len], dtype)?);
         Self::new(pattern, data)
     }
 
-    /// Normally distributed entries of variance 1 on the engine.
+    /// Tensor with independent standard normal entries, on the engine.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn random(pattern: Arc<Pattern>, dtype: DType, generator: &Generator) -> Result<Self> {
         let x: Tensor<f64> = random::normal(generator, &[pattern.len], 0.0, 1.0)?;
         let data = Eager::from(AnyTensor::from(x).cast(dtype)?);

@@ -1,7 +1,7 @@
-//! Factorisations of diagonal matrices: the numbers on the diagonal in order, and permutations.
+//! Factorisations of diagonal matrices: sorted diagonal entries and permutation matrices.
 //!
-//! Vectors are unit vectors up to signs. They do not move with the diagonal, so that only values have
-//! derivatives: one linear map of the diagonal each, which is recorded as one node.
+//! Singular vectors and eigenvectors are unit vectors up to signs and do not depend on the values of the diagonal.
+//! Only the values have derivatives; each is a linear map of the diagonal, recorded as one node.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use crate::error::Result;
 use crate::operation::{Rearrange, one};
 use crate::plan::{Axis, Builder};
 
-/// `D = U S Vᴴ` of a diagonal matrix.
+/// Singular value decomposition `D = U S Vᴴ` of a diagonal matrix.
 #[derive(Clone, Debug)]
 pub struct DiagSvd<A> {
-    /// A permutation, with the signs of the diagonal; dense.
+    /// Permutation matrix times the signs of the diagonal; dense.
     pub u: DiagTensor<A>,
-    /// The absolute values, nonincreasing; a diagonal matrix.
+    /// Absolute values of the diagonal, nonincreasing; a diagonal matrix.
     pub s: DiagTensor<A>,
-    /// A permutation; dense.
+    /// Permutation matrix; dense.
     pub vh: DiagTensor<A>,
 }
 
-/// `D V = V W` of a diagonal matrix.
+/// Eigendecomposition `D V = V W` of a diagonal matrix.
 #[derive(Clone, Debug)]
 pub struct DiagEigh<A> {
-    /// The numbers of the diagonal, nondecreasing; a diagonal matrix.
+    /// Diagonal entries, nondecreasing; a diagonal matrix.
     pub w: DiagTensor<A>,
-    /// A permutation; dense.
+    /// Permutation matrix; dense.
     pub v: DiagTensor<A>,
 }
 
 impl<A: Array> DiagTensor<A> {
-    /// The singular value decomposition of a diagonal matrix. Equal values stay in their order; the sign of
-    /// 0 is +, so that `U dS Vᴴ` is `dD` there too.
+    /// Singular value decomposition of a diagonal matrix. The sort is stable; the sign of 0 is +, so that `U dS Vᴴ =
+    /// dD` holds there too.
     ///
-    /// Cost: a sort of n numbers; U and Vᴴ have n² elements.
+    /// Cost: one sort of n numbers; U and Vᴴ have n² elements.
     ///
     /// # Errors
-    /// `Invalid` for what is no diagonal matrix; `Linalg` for NaN and ∞ on it.
+    /// `Invalid` for a tensor that is not a diagonal matrix; `Linalg` for NaN and ∞ on the diagonal.
     pub fn svd(&self) -> Result<DiagSvd<A>> {
         let x = self.numbers("svd")?;
         let order = sorted(&x, |a, b| b.abs().total_cmp(&a.abs()));
@@ -51,9 +51,9 @@ impl<A: Array> DiagTensor<A> {
         Ok(DiagSvd { u, s: self.values(&order, |i| x[i] < 0.0)?, vh })
     }
 
-    /// Eigenvalues and eigenvectors of a diagonal matrix. Equal values stay in their order.
+    /// Eigenvalues and eigenvectors of a diagonal matrix. The sort is stable.
     ///
-    /// Cost: a sort of n numbers; V has n² elements.
+    /// Cost: one sort of n numbers; V has n² elements.
     ///
     /// # Errors
     /// As [`DiagTensor::svd`].
@@ -64,7 +64,7 @@ impl<A: Array> DiagTensor<A> {
         Ok(DiagEigh { w: self.values(&order, |_| false)?, v })
     }
 
-    /// The numbers of a diagonal matrix, on the engine.
+    /// Diagonal entries as f64; checks that the tensor is a diagonal matrix of finite numbers.
     fn numbers(&self, op: &'static str) -> Result<Vec<f64>> {
         if self.classes != [0, 0] {
             return Err(invalid(format!("{op} of classes {:?}: [0, 0] is required", self.classes)));
@@ -77,7 +77,7 @@ impl<A: Array> DiagTensor<A> {
         }
     }
 
-    /// `x[order[j]]` at place j of a diagonal, subtracted from 0 where asked for.
+    /// Diagonal matrix with `±x[order[j]]` at position j; the sign is − where `negative(order[j])`.
     fn values(&self, order: &[usize], negative: impl Fn(usize) -> bool) -> Result<Self> {
         let mut build = Builder::new(order.len(), order.len());
         for (to, &from) in order.iter().enumerate() {
@@ -87,7 +87,7 @@ impl<A: Array> DiagTensor<A> {
         Self::from_diag(one(&op, &[&self.flat()])?, 2)
     }
 
-    /// The matrix whose column j is the unit vector `order[j]` times a number; a constant.
+    /// Constant matrix whose column j is `number(order[j])` times the unit vector `order[j]`.
     fn permutation(&self, order: &[usize], number: impl Fn(usize) -> f64) -> Result<Self> {
         let n = order.len();
         let mut matrix = vec![0.0f64; n * n];
@@ -99,7 +99,7 @@ impl<A: Array> DiagTensor<A> {
     }
 }
 
-/// Places of numbers in an order, ties as they come.
+/// Indices that sort `x`; stable.
 fn sorted(x: &[f64], order: impl Fn(&f64, &f64) -> Ordering) -> Vec<usize> {
     let mut places: Vec<usize> = (0..x.len()).collect();
     places.sort_by(|&i, &j| order(&x[i], &x[j]));

@@ -1,11 +1,12 @@
-//! Tensors that are zero unless certain indices are equal: a payload, and which axes follow which of its.
+//! Generalised diagonal tensors: zero unless the indices of certain axes are equal. A tensor consists of a payload
+//! array and, for each of its axes, the payload axis that indexes it.
 //!
 //! ```text
-//! classes   [0, 0] a diagonal   [0, 1, 0] partly   [0, 1, 2] dense    canonical: by first appearance
+//! classes   [0, 0] diagonal   [0, 1, 0] partly diagonal   [0, 1, 2] dense    numbered by first appearance
 //! ```
 //!
-//! An einsum with such operands is the einsum of the payloads with labels renamed: labels that meet in a
-//! class are one. What is off the diagonal is the zero of the semiring, which annihilates.
+//! An einsum of such operands is an einsum of their payloads with renamed labels: labels of axes in one class are
+//! identified. Entries off the diagonal are the zero of the semiring, which annihilates products.
 
 mod factor;
 mod tensor;
@@ -21,24 +22,24 @@ use crate::error::{Result, StructuredError};
 /// `T[i…] = payload[…]` where axes of one class have equal indices, else the zero of the semiring.
 #[derive(Clone, Debug)]
 pub struct DiagTensor<A = Eager> {
-    /// In the shape of the payload, or flat: as they were given, since a leaf of a tape has to stay one.
+    /// Payload in its own shape, or flat. Stored as given, so that a leaf of a tape keeps its identity.
     elements: A,
-    /// Sizes of the classes.
+    /// Shape of the payload: one size per class.
     sizes: Vec<usize>,
     classes: Vec<usize>,
 }
 
 impl<A: Array> DiagTensor<A> {
-    /// A tensor of its parts: axis `k` follows axis `classes[k]` of the payload.
+    /// Tensor of a payload; axis `k` of the tensor is indexed by axis `classes[k]` of the payload.
     ///
     /// # Errors
-    /// `Invalid` unless classes are numbered by first appearance and each axis of the payload has one.
+    /// `Invalid` unless classes are numbered by first appearance and each axis of the payload has a class.
     pub fn new(payload: A, classes: Vec<usize>) -> Result<Self> {
         let sizes = payload.shape();
         Self::with_sizes(payload, sizes, classes)
     }
 
-    /// As [`DiagTensor::new`], of elements that may be flat; there are as many as the sizes say.
+    /// As [`DiagTensor::new`], with a payload that may be flat; it has `Π sizes` elements.
     pub(crate) fn with_sizes(elements: A, sizes: Vec<usize>, classes: Vec<usize>) -> Result<Self> {
         let (mut next, rank) = (0, sizes.len());
         for &class in &classes {
@@ -54,22 +55,22 @@ impl<A: Array> DiagTensor<A> {
         Ok(Self { elements, sizes, classes })
     }
 
-    /// `T[i, …, i] = v[i]` with this many axes.
+    /// `T[i, …, i] = v[i]` with `axes` axes.
     ///
     /// # Errors
-    /// `Invalid` for no axes or a payload of another rank.
+    /// `Invalid` for no axes or a payload that is not a vector.
     pub fn from_diag(v: A, axes: usize) -> Result<Self> {
         Self::new(v, vec![0; axes])
     }
 
-    /// A tensor without equal indices.
+    /// Dense tensor: each axis has its own class.
     pub fn dense(x: A) -> Self {
         let sizes = x.shape();
         let classes = (0..sizes.len()).collect();
         Self { elements: x, sizes, classes }
     }
 
-    /// The elements that may differ from zero, along an axis per class.
+    /// Stored elements, with one axis per class.
     pub fn payload(&self) -> A {
         match self.elements.shape() == self.sizes {
             true => self.elements.clone(),
@@ -77,27 +78,27 @@ impl<A: Array> DiagTensor<A> {
         }
     }
 
-    /// [`DiagTensor::payload`] as it is stored, in its shape or flat: a leaf of a tape is itself here.
+    /// Payload as stored, in its shape or flat; a leaf of a tape is returned unchanged.
     pub fn elements(&self) -> &A {
         &self.elements
     }
 
-    /// Sizes of the axes of the payload.
+    /// Shape of the payload: one size per class.
     pub fn sizes(&self) -> &[usize] {
         &self.sizes
     }
 
-    /// The axis of the payload that each axis follows.
+    /// Class of each axis, that is, its axis of the payload.
     pub fn classes(&self) -> &[usize] {
         &self.classes
     }
 
-    /// Sizes of the axes.
+    /// Shape of the dense tensor.
     pub fn shape(&self) -> Vec<usize> {
         self.classes.iter().map(|&class| self.sizes[class]).collect()
     }
 
-    /// Axis `k` of the result is axis `axes[k]`.
+    /// Permutation of the axes: axis `k` of the result is axis `axes[k]`.
     ///
     /// # Errors
     /// `Rank`, `Axis`.
@@ -115,10 +116,10 @@ impl<A: Array> DiagTensor<A> {
         Self::new(self.payload().permute(&order), classes)
     }
 
-    /// All elements, with the zero of the semiring off the diagonals.
+    /// Dense array; entries off the diagonals are the zero of the semiring.
     ///
     /// # Errors
-    /// Those of the einsum.
+    /// Errors of the einsum.
     pub fn to_dense(&self, semiring: FloatSemiring) -> Result<A> {
         let of = |class: &usize| letter(*class);
         let payload: String = (0..self.sizes.len()).map(letter).collect();
@@ -127,7 +128,7 @@ impl<A: Array> DiagTensor<A> {
     }
 }
 
-/// Classes by first appearance, and the old class of each new one.
+/// Renumbers classes by first appearance; also returns the old class of each new one.
 fn canonical(old: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = Vec::new();
     let classes = old
@@ -145,17 +146,17 @@ fn invalid(message: String) -> StructuredError {
     StructuredError::Invalid { op: "diag", message }
 }
 
-/// One of many letters.
+/// Label number `i` of a large alphabet.
 fn letter(i: usize) -> char {
     char::from_u32(0x4e00 + i as u32).unwrap_or('z')
 }
 
-/// The einsum of tensors with equal indices, which has such indices as well.
+/// Einsum of generalised diagonal tensors; the result is one as well.
 ///
-/// Cost: that of the einsum of the payloads. Labels have one size each; axes of size 1 are not repeated.
+/// Cost: that of the einsum of the payloads. Each label has one size; axes of size 1 are not broadcast.
 ///
 /// # Errors
-/// `Invalid` for subscripts and sizes that do not fit.
+/// `Invalid` for malformed subscripts and mismatching sizes.
 pub fn diag_einsum<A: Array>(
     semiring: FloatSemiring,
     subscripts: &str,
@@ -169,7 +170,7 @@ pub fn diag_einsum<A: Array>(
         let (n, given) = (inputs.len(), operands.len());
         return Err(invalid(format!("{subscripts}: {n} operands are required, given {given}")));
     }
-    // Labels that meet in a class are one.
+    // Labels of axes in one class are identified.
     let mut ids: HashMap<char, usize> = HashMap::new();
     let mut sizes: Vec<usize> = Vec::new();
     let mut root: Vec<usize> = Vec::new();

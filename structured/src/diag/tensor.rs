@@ -1,4 +1,4 @@
-//! What tensors with equal indices do besides einsums.
+//! Operations on generalised diagonal tensors other than einsum.
 
 use std::fmt;
 
@@ -17,11 +17,11 @@ use crate::operation::{Inner, Norm, one};
 use crate::picture::picture;
 
 impl<A: Array> DiagTensor<A> {
-    /// One number, an array of one element, wherever all of `axes` indices below `n` are equal. The
-    /// gradient of the number is a sum.
+    /// Tensor with `axes` axes of size `n` whose entries with all indices equal are `number`, an array of one
+    /// element. The gradient with respect to the number is a sum.
     ///
     /// # Errors
-    /// `Invalid` without axes; `Shape` for another number of elements.
+    /// `Invalid` for no axes; `Shape` for an array of more than one element.
     pub fn delta(number: &A, n: usize, axes: usize) -> Result<Self> {
         if number.shape() != [1] {
             let (required, given) = (vec![1], number.shape());
@@ -30,10 +30,10 @@ impl<A: Array> DiagTensor<A> {
         Self::from_diag(number.expand(&[n]), axes)
     }
 
-    /// The payload of a dense array: what it has where axes of one class have equal indices.
+    /// Extracts the payload of a dense array: its entries where the indices of each class are equal.
     ///
     /// # Errors
-    /// As [`DiagTensor::new`]; `Invalid` for axes of one class of different sizes.
+    /// As [`DiagTensor::new`]; `Invalid` for axes of one class with different sizes.
     pub fn diag_of(dense: &A, classes: Vec<usize>) -> Result<Self> {
         let shape = dense.shape();
         if classes.len() != shape.len() {
@@ -52,10 +52,10 @@ impl<A: Array> DiagTensor<A> {
         Self::new(contract_arrays(FloatSemiring::Standard, &text, &[dense])?, classes)
     }
 
-    /// [`DiagTensor::diag_of`] of an array that has nothing elsewhere.
+    /// [`DiagTensor::diag_of`] of an array that is zero off the diagonals.
     ///
     /// # Errors
-    /// As there; `NotStored` with the first entry elsewhere that is greater than the tolerance.
+    /// As [`DiagTensor::diag_of`]; `NotStored` with the first entry off the diagonals that exceeds the tolerance.
     pub fn try_from_dense(dense: &A, classes: Vec<usize>, tolerance: f64) -> Result<Self> {
         let diag = Self::diag_of(dense, classes)?;
         let shape = dense.shape();
@@ -65,7 +65,7 @@ impl<A: Array> DiagTensor<A> {
         Ok(diag)
     }
 
-    /// Whether the entry at this place of the dense array may differ from zero.
+    /// True if the entry at this index of the flat dense array is stored.
     fn stores(&self, shape: &[usize], mut at: usize) -> bool {
         let mut index = vec![None; self.sizes.len()];
         for (&class, &size) in self.classes.iter().zip(shape).rev() {
@@ -90,7 +90,7 @@ impl<A: Array> DiagTensor<A> {
         Ok(())
     }
 
-    /// `a + b`, of the same classes.
+    /// `a + b` of tensors with equal classes.
     ///
     /// # Errors
     /// `SpecMismatch`, `Shape`.
@@ -99,7 +99,7 @@ impl<A: Array> DiagTensor<A> {
         Self::new(self.payload().add(&other.payload()), self.classes.clone())
     }
 
-    /// `a − b`, of the same classes.
+    /// `a − b` of tensors with equal classes.
     ///
     /// # Errors
     /// As [`DiagTensor::add`].
@@ -108,10 +108,10 @@ impl<A: Array> DiagTensor<A> {
         Self::new(self.payload().sub(&other.payload()), self.classes.clone())
     }
 
-    /// `a ∘ b`: classes of either are classes of the product.
+    /// `a ∘ b` (elementwise); axes are in one class if they are so in `a` or `b`.
     ///
     /// # Errors
-    /// `Invalid` for other sizes.
+    /// `Invalid` for different shapes.
     pub fn mul(&self, other: &Self) -> Result<Self> {
         let axes: String = (0..self.classes.len()).map(letter).collect();
         let text = format!("{axes},{axes}->{axes}");
@@ -127,7 +127,7 @@ impl<A: Array> DiagTensor<A> {
         self.elements.reshape(&[self.sizes.iter().product()])
     }
 
-    /// `Σ a b`, of the same classes; an array of one element.
+    /// `Σ a b` over the stored entries of tensors with equal classes; an array of one element.
     ///
     /// # Errors
     /// As [`DiagTensor::add`].
@@ -136,26 +136,26 @@ impl<A: Array> DiagTensor<A> {
         one(&Inner { complex: false }, &[&self.flat(), &other.flat()])
     }
 
-    /// `√Σ a²`, an array of one element; its derivative at 0 is 0.
+    /// `√Σ a²`, an array of one element. The derivative at 0 is 0.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
         one(&Norm { complex: false }, &[&self.flat()])
     }
 
-    /// A function of each entry, which maps 0 to 0.
+    /// Applies a function with `f(0) = 0` to each entry.
     ///
     /// # Errors
-    /// `Invalid` for other functions.
+    /// `Invalid` if `f(0)` is not 0.
     pub fn map_entries(&self, f: impl Fn(&A) -> A) -> Result<Self> {
         Self::new(mapped("map_entries", &self.payload(), f)?, self.classes.clone())
     }
 
-    /// A function of a diagonal matrix, such as its exponential or inverse: that of the numbers on it.
+    /// Function of a diagonal matrix, such as its exponential or inverse: `f` applied to the diagonal.
     ///
     /// # Errors
-    /// `Invalid` for what is no diagonal matrix.
+    /// `Invalid` for a tensor that is not a diagonal matrix.
     pub fn map_matrix(&self, f: impl Fn(&A) -> A) -> Result<Self> {
         if self.classes != [0, 0] {
             return Err(invalid(format!("a matrix function of classes {:?}", self.classes)));
@@ -165,10 +165,10 @@ impl<A: Array> DiagTensor<A> {
 }
 
 impl DiagTensor {
-    /// The identity matrix on the engine.
+    /// Identity matrix on the engine.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn identity(n: usize, dtype: DType) -> Result<Self> {
         let one = Tensor::from_vec(vec![1.0f64], &[1])?;
         Self::delta(&Eager::from(AnyTensor::from(one).cast(dtype)?), n, 2)
@@ -201,8 +201,7 @@ impl<'de> Deserialize<'de> for DiagTensor {
 }
 
 impl<A: Array> fmt::Display for DiagTensor<A> {
-    /// Shape and classes, the entries that are stored in the matrix of the first axes by the last half, and
-    /// the fill.
+    /// Prints shape, classes, the stored entries of the matrix (first half of the axes by the rest), and the fill.
     ///
     /// ```text
     /// [3, 3] of classes [0, 0]  f64

@@ -1,10 +1,10 @@
-//! Graded diagonal tensors: a number for each state of a leg, as singular values and eigenvalues are.
+//! Graded diagonal tensors: one real number for each state of a leg, such as singular values and eigenvalues.
 //!
 //! ```text
-//! values     sectors ascending, then states        the numbers dᵢ of  Σ |i⟩ dᵢ ⟨i|
+//! values     sectors ascending, then states        dᵢ of the map  Σ |i⟩ dᵢ ⟨i|
 //! ```
 //!
-//! [`GradedTensor::scale_bond`] multiplies one into a leg in the time of the entries.
+//! [`GradedTensor::scale_bond`] multiplies a leg by such a tensor in O(number of stored entries).
 
 use std::fmt;
 
@@ -18,8 +18,7 @@ use crate::operation::{Norm, ScaleBond, apply, one};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// A diagonal tensor on a leg: a real number for each of its states. Functions of it are those of the numbers, and
-/// have derivatives.
+/// Diagonal tensor on a leg: one real number per state. Elementwise functions of it are differentiable.
 ///
 /// ```
 /// use t4a_linalg::krylov::Vector;
@@ -46,10 +45,10 @@ pub struct Bond<S, A> {
 }
 
 impl<S: Sector, A: Array> Bond<S, A> {
-    /// The numbers of the states of a leg, by ascending sectors.
+    /// Diagonal tensor with `leg.dim()` values, by ascending sectors.
     ///
     /// # Errors
-    /// `LengthMismatch`; `Tensor` for what is not a float.
+    /// `LengthMismatch`; `Tensor` for a dtype that is not a float.
     pub fn new(leg: Leg<S>, values: A) -> Result<Self> {
         let op = "bond";
         let (required, given) = (leg.dim(), values.shape().iter().product());
@@ -62,25 +61,25 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(Self::of(leg, values))
     }
 
-    /// The values of a leg with as many states.
+    /// As [`Bond::new`], without checks.
     pub(super) fn of(leg: Leg<S>, values: A) -> Self {
         Self { leg, values }
     }
 
-    /// The leg, pointing out of the right factor of a factorisation.
+    /// The leg; it is outgoing on the right factor of a factorisation.
     pub fn leg(&self) -> &Leg<S> {
         &self.leg
     }
 
-    /// The values, by ascending sectors.
+    /// Values, flat, by ascending sectors.
     pub fn values(&self) -> &A {
         &self.values
     }
 
-    /// The values as numbers, by sector.
+    /// Values as f64, by sector.
     ///
     /// # Errors
-    /// Those of the arrays.
+    /// Errors of reading the array.
     pub fn numbers(&self) -> Result<Vec<(S, Vec<f64>)>> {
         let wide = self.values.elements()?.cast(DType::F64)?;
         let mut rest = &wide.typed::<f64>()?.to_vec()?[..];
@@ -93,7 +92,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(all)
     }
 
-    /// A function of each value, such as a power. The shape stays.
+    /// Applies an elementwise function, which must keep the shape.
     ///
     /// # Errors
     /// `Shape`.
@@ -111,7 +110,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Self::of(self.leg.clone(), self.values.scale(c))
     }
 
-    /// `1 / dᵢ` where `|dᵢ|` exceeds `cutoff` times the greatest modulus, else 0: the pseudo-inverse.
+    /// Pseudo-inverse: `1 / dᵢ` where `|dᵢ|` exceeds `cutoff` times the largest modulus, else 0.
     ///
     /// # Errors
     /// `Invalid` for a cutoff that is negative or not finite.
@@ -131,7 +130,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(Self::of(self.leg.clone(), x.fill(&small, 1.0).recip().fill(&small, 0.0)))
     }
 
-    /// `√dᵢ`; its derivative at 0 is 0.
+    /// `√dᵢ`. The derivative at 0 is 0.
     ///
     /// # Errors
     /// `Invalid` for a negative value, with its sector.
@@ -147,10 +146,10 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(Self::of(self.leg.clone(), root))
     }
 
-    /// `√Σ d²`, an array of one element; its derivative at 0 is 0.
+    /// `√Σ d²`, an array of one element. The derivative at 0 is 0.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
         one(&Norm { complex: false }, &[&self.values])
     }
@@ -170,7 +169,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(Self::of(self.leg.clone(), values))
     }
 
-    /// The probabilities `pᵢ = dᵢ² / Σ d²` of a bond of singular values: the entanglement spectrum.
+    /// Probabilities `pᵢ = dᵢ² / Σ d²` of a bond of singular values (entanglement spectrum).
     ///
     /// # Errors
     /// As [`Bond::normalised`].
@@ -178,7 +177,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         self.normalised()?.map(|x| x.mul(x))
     }
 
-    /// The von Neumann entropy `−Σ p ln p` of the [probabilities](Bond::probabilities), an array of one element.
+    /// Von Neumann entropy `−Σ p ln p` of the [probabilities](Bond::probabilities), an array of one element.
     ///
     /// # Errors
     /// As [`Bond::normalised`].
@@ -188,7 +187,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(p.mul(&p.fill(&zero, 1.0).ln()).sum(0).neg())
     }
 
-    /// The Rényi entropy `ln(Σ pᵅ) / (1 − α)`, an array of one element; that of order 1 is [`Bond::entropy`].
+    /// Rényi entropy `ln(Σ pᵅ) / (1 − α)`, an array of one element; order 1 is [`Bond::entropy`].
     ///
     /// # Errors
     /// As [`Bond::normalised`]; `Invalid` for an order that is not positive and finite.
@@ -206,7 +205,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(power.sum(0).ln().scale(1.0 / (1.0 - order)))
     }
 
-    /// The product `dᵢ eᵢ` with another bond on this leg or its dual.
+    /// Elementwise product `dᵢ eᵢ` with a bond on the same leg or its dual.
     ///
     /// # Errors
     /// `LegMismatch`; `DType`.
@@ -221,11 +220,11 @@ impl<S: Sector, A: Array> Bond<S, A> {
         Ok(Self::of(self.leg.clone(), self.values.mul(&other.values)))
     }
 
-    /// The map `Σ |i⟩ dᵢ ⟨i|` as a tensor of the leg and its dual: [`GradedTensor::contract`] with it is
+    /// The map `Σ |i⟩ dᵢ ⟨i|` as a tensor with the leg and its dual. [`GradedTensor::contract`] with it equals
     /// [`GradedTensor::scale_bond`].
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn to_tensor(&self) -> Result<GradedTensor<S, A>> {
         let spec = Spec::new(vec![self.leg.clone(), self.leg.dual()], S::TRIVIAL, 1)?;
         let diagonal = one(&spec.diagonal(), &[&self.values])?;
@@ -240,7 +239,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
         }
     }
 
-    /// Checks that an axis is this leg or its dual.
+    /// Checks that an axis is the leg of this bond or its dual.
     pub(super) fn check(&self, spec: &Spec<S>, axis: usize) -> Result<()> {
         let (op, rank) = ("scale_bond", spec.legs().len());
         let leg = spec.legs().get(axis).ok_or(StructuredError::Axis { op, axis, rank })?;
@@ -259,7 +258,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
 }
 
 impl<S: Sector, A: Array> fmt::Display for Bond<S, A> {
-    /// The leg and the values by sector, one line each.
+    /// Prints the leg, then the values of each sector on one line.
     ///
     /// ```text
     /// out {0: 2, 1: 1}
@@ -277,10 +276,10 @@ impl<S: Sector, A: Array> fmt::Display for Bond<S, A> {
 }
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// Entries times the values of their states of a leg, which is the bond or its dual.
+    /// Multiplies each entry by the value of its state on leg `axis`, which is the leg of the bond or its dual.
     ///
     /// # Errors
-    /// `Axis`; `LegMismatch` if the bond is another leg; `DType`.
+    /// `Axis`; `LegMismatch` for another leg; `DType`.
     pub fn scale_bond(&self, axis: usize, s: &Bond<S, A>) -> Result<Self> {
         s.check(&self.spec, axis)?;
         s.check_dtype("scale_bond", &self.re)?;
@@ -289,18 +288,18 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self::of_results(self.spec.clone(), apply(&op, &operands)?)
     }
 
-    /// [`GradedTensor::scale_bond`] of the last leg: the columns of a left factor.
+    /// [`GradedTensor::scale_bond`] of the last leg: scales the columns of a left factor.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradedTensor::scale_bond`].
     pub fn scale_columns(&self, s: &Bond<S, A>) -> Result<Self> {
         self.scale_bond(self.spec.legs().len().saturating_sub(1), s)
     }
 
-    /// [`GradedTensor::scale_bond`] of the first leg: the rows of a right factor.
+    /// [`GradedTensor::scale_bond`] of the first leg: scales the rows of a right factor.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradedTensor::scale_bond`].
     pub fn scale_rows(&self, s: &Bond<S, A>) -> Result<Self> {
         self.scale_bond(0, s)
     }

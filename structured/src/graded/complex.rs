@@ -1,4 +1,4 @@
-//! Real and complex tensors.
+//! Real and imaginary parts of graded tensors.
 
 use t4a_algebra::c64;
 use t4a_diff::Array;
@@ -8,12 +8,12 @@ use crate::error::{Result, StructuredError};
 use crate::sector::Sector;
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// True for a tensor with imaginary parts.
+    /// True if the tensor has imaginary parts.
     pub fn is_complex(&self) -> bool {
         self.im.is_some()
     }
 
-    /// The same tensor as a complex one, with zeros as imaginary parts if it is real.
+    /// The tensor with complex entries; the imaginary parts of a real tensor become 0.
     pub fn complexified(&self) -> Self {
         Self { im: Some(self.imaginary()), ..self.clone() }
     }
@@ -23,15 +23,15 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self { im: None, ..self.clone() }
     }
 
-    /// `Im a`, a real tensor; zeros for a real one.
+    /// `Im a`, a real tensor; zero for a real tensor.
     pub fn imaginary_part(&self) -> Self {
         Self { spec: self.spec.clone(), re: self.imaginary(), im: None }
     }
 
-    /// `a + i b` of real tensors of one structure.
+    /// `a + i b` of real tensors with equal structures.
     ///
     /// # Errors
-    /// `SpecMismatch`, `DType`; `Invalid` for operands that are complex.
+    /// `SpecMismatch`, `DType`; `Invalid` for complex operands.
     pub fn from_real_imaginary(a: &Self, b: &Self) -> Result<Self> {
         let op = "from_real_imaginary";
         a.check_same(op, b)?;
@@ -51,7 +51,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self { spec: self.spec.clone(), re, im: Some(self.re.clone()) }
     }
 
-    /// `c a` for a complex number; the result is complex, unless the tensor and the number are real.
+    /// `c a` for a complex number. The result is real if the tensor is real and `Im c = 0`.
     pub fn scale_complex(&self, c: impl Into<c64>) -> Self {
         let c = c.into();
         if c.im == 0.0 {

@@ -1,4 +1,4 @@
-//! Tensors of blocks, of single elements, of other tensors.
+//! Construction from blocks, single elements and other tensors.
 
 use t4a_algebra::c64;
 use t4a_diff::{Array, Integers};
@@ -12,8 +12,8 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// The real tensor of some of its blocks; entries of others are 0. A block is the sectors of its axes and an array
-    /// of its shape. [`GradedTensor::from_real_imaginary`] joins two to a complex tensor.
+    /// Real tensor of some of its blocks; all other entries are 0. A block is given by one sector per axis and an
+    /// array of its shape. [`GradedTensor::from_real_imaginary`] combines two such tensors into a complex one.
     ///
     /// ```
     /// use t4a_diff::check;
@@ -28,8 +28,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` for no block (the element type is that of the first) and for sectors that a leg lacks; `Rank`,
-    /// `Flux`, `DuplicateBlock`, `Shape`, `DType`.
+    /// `Invalid` for no block (the dtype is that of the first block) and for sectors that a leg does not have;
+    /// `Rank`, `Flux`, `DuplicateBlock`, `Shape`, `DType`.
     pub fn from_blocks(spec: &Spec<S>, blocks: &[(&[S], A)]) -> Result<Self> {
         let op = "from_blocks";
         let Some((_, first)) = blocks.first() else {
@@ -54,11 +54,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self::new(spec.clone(), one(&plan, &[&A::cat(&flat, 0)])?, None)
     }
 
-    /// The block of these sectors, one of each leg, as arrays of its shape: real part, and imaginary part of a complex
-    /// tensor.
+    /// Block of one sector per leg, as arrays of its shape: real part, and imaginary part of a complex tensor.
     ///
     /// # Errors
-    /// `Rank`; `Invalid` for a sector that its leg lacks; `Flux` for a block that the symmetry forbids.
+    /// `Rank`; `Invalid` for a sector that its leg does not have; `Flux` for a block that the symmetry forbids.
     pub fn block_of(&self, sectors: &[S]) -> Result<(A, Option<A>)> {
         let block = self.spec.block_of("block_of", sectors)?;
         let plan = self.spec.extract(block);
@@ -66,13 +65,13 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok((one(&self.re)?, self.im.as_ref().map(one).transpose()?))
     }
 
-    /// The direct sum of tensors along `axes`: the legs there are stacked, sector by sector, the others are equal. With
-    /// one axis the terms are concatenated, with several they are blocks of a block-diagonal tensor, with none
-    /// they are added. The sum of two matrix product states is that of their tensors along both bonds.
+    /// Direct sum along `axes`: the legs of these axes are concatenated sector by sector; all other legs must be
+    /// equal. One axis gives a concatenation, several a block-diagonal tensor, none a sum. The sum of two matrix
+    /// product states is the direct sum of their tensors along both bonds.
     ///
     /// # Errors
-    /// `Invalid` for no term; `Rank`, `Axis`, `Flux`, `DType`; `LegMismatch` for stacked legs of different directions
-    /// and for others that differ.
+    /// `Invalid` for no term; `Rank`, `Axis`, `Flux`, `DType`; `LegMismatch` for concatenated legs of different
+    /// directions and for other legs that differ.
     pub fn direct_sum(terms: &[&Self], axes: &[usize]) -> Result<Self> {
         let op = "direct_sum";
         let rows = terms.first().map_or(0, |first| first.spec.rows());
@@ -92,10 +91,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self::new(spec, re, complex.then(im).transpose()?)
     }
 
-    /// The operator of matrix elements `⟨i₁ i₂ …|O|j₁ j₂ …⟩`, arrays whose first axes are those of `legs` and whose last
-    /// axes are the same again: `legs` are rows, their duals columns, and the contraction over the columns with the legs
-    /// of a state applies it. States of fermions are `c₁† c₂† … |0⟩`, in the order of the legs: the signs of their
-    /// contraction are included, which entries written by [`GradedTensor::from_dense`] lack where two odd columns meet.
+    /// Operator with the matrix elements `⟨i₁ i₂ …|O|j₁ j₂ …⟩`, arrays of shape `[legs…, legs…]`. The row legs of the
+    /// result are `legs`, the column legs their duals; contracting the columns with the legs of a state applies the
+    /// operator. Fermionic basis states are `c₁† c₂† … |0⟩` in the order of the legs. The signs of their contraction
+    /// are included; [`GradedTensor::from_dense`] does not add them, and differs where two column legs are odd.
     ///
     /// # Errors
     /// As [`GradedTensor::from_dense`].
@@ -111,8 +110,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self::from_dense(&spec, re, im, forbidden)?.signed()
     }
 
-    /// The matrix elements of a map of its column legs to its row legs, the inverse of [`GradedTensor::operator`]: real
-    /// and imaginary part.
+    /// Matrix elements of a map from its column legs to its row legs: inverse of [`GradedTensor::operator`]. Real and
+    /// imaginary part.
     ///
     /// # Errors
     /// `TooLarge`.
@@ -120,11 +119,12 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.signed()?.to_dense()
     }
 
-    /// As [`GradedTensor::from_dense`] of arrays whose axes are in an order of their own: index `i` of the tensor is
-    /// index `orders[k][i]` of axis `k` of the array, the permutation of [`Leg::from_states`].
+    /// [`GradedTensor::from_dense`] of arrays with permuted basis states: index `i` of axis `k` of the tensor is
+    /// index `orders[k][i]` of the array, where `orders[k]` is the permutation of [`Leg::from_states`].
     ///
     /// # Errors
-    /// As there; `Rank` and `Invalid` for orders that are no permutations of the legs' states.
+    /// As [`GradedTensor::from_dense`]; `Rank` and `Invalid` for orders that are not permutations of the states of
+    /// the legs.
     pub fn from_dense_in(
         spec: &Spec<S>,
         re: &A,
@@ -168,8 +168,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
 }
 
 impl<S: Sector> GradedTensor<S> {
-    /// The tensor of single entries on the engine; all others are 0. An entry is the sector and the state within it for
-    /// each axis, and a number; an entry that is given twice has the sum.
+    /// Tensor with the given entries, on the engine; all others are 0. An entry is a sector and a state within it for
+    /// each axis, and a number. Repeated entries are added.
     ///
     /// ```
     /// use t4a_algebra::c64;
@@ -186,8 +186,8 @@ impl<S: Sector> GradedTensor<S> {
     /// ```
     ///
     /// # Errors
-    /// `Rank`; `Invalid` for states that a leg lacks and for a complex number in a real tensor; `Flux` for an entry that
-    /// the symmetry forbids.
+    /// `Rank`; `Invalid` for a state that a leg does not have and for a complex number in a real tensor; `Flux` for
+    /// an entry that the symmetry forbids.
     pub fn from_elements<C: Into<c64>>(
         spec: &Spec<S>,
         elements: impl IntoIterator<Item = (Vec<(S, usize)>, C)>,
@@ -225,9 +225,9 @@ impl<S: Sector> GradedTensor<S> {
         Self::new(spec.clone(), array(re)?, complex.then(|| array(im)).transpose()?)
     }
 
-    /// The copy tensor δ on the engine: 1 where all axes are in the same state, counted in dense order, else 0. The legs
-    /// have one dimension. That of a leg and its dual is the identity map of bosons ([`GradedTensor::identity`] has the
-    /// signs of fermions); with a charge, legs are shifted against each other.
+    /// Copy tensor δ, on the engine: 1 where all axes are in the same state, counted in dense order, else 0. All legs
+    /// have the same dimension. For a leg and its dual this is the bosonic identity map ([`GradedTensor::identity`]
+    /// includes the signs of fermions). A nonzero flux shifts the sectors of the legs against each other.
     ///
     /// ```
     /// use t4a_structured::{Direction, GradedTensor, Leg, U1};
@@ -240,7 +240,8 @@ impl<S: Sector> GradedTensor<S> {
     /// ```
     ///
     /// # Errors
-    /// As [`Spec::new`]; `Invalid` for no leg and for different dimensions; `Flux` for a state that the charge forbids.
+    /// As [`Spec::new`]; `Invalid` for no leg and for different dimensions; `Flux` for an entry that the symmetry
+    /// forbids.
     pub fn delta(legs: &[Leg<S>], flux: S, rows: usize, dtype: DType) -> Result<Self> {
         let (op, dims) = ("delta", legs.iter().map(Leg::dim).collect::<Vec<_>>());
         let spec = Spec::new(legs.to_vec(), flux, rows)?;

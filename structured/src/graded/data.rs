@@ -1,9 +1,9 @@
-//! Legs, structures and tensors as data: the symmetry, legs, charge, rows, and the elements. Deserialised data passes the same checks as arguments
-//! of constructors.
+//! Serialisation of legs, structures and tensors: symmetry, legs, flux, number of row legs, and elements.
+//! Deserialised data passes the same checks as constructor arguments.
 //!
-//! The combinations of sectors of several legs are listed when a structure is made: few bytes can stand for many
-//! of them (42 legs of two sectors and one element). Data is bounded by its number of elements, and a tensor
-//! beyond the bound is an error of serialisation.
+//! A structure enumerates the combinations of sectors of its legs, and few bytes can describe very many combinations
+//! (42 legs of two sectors and one element). The number of combinations is therefore bounded by the number of
+//! elements; a tensor beyond the bound is neither written nor read.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -20,14 +20,14 @@ use crate::leg::{Direction, Leg};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// Numbers that list combinations of sectors, whatever the number of elements.
+/// Number of sector entries that any tensor may enumerate, regardless of its number of elements.
 const FREE_ENTRIES: usize = 1 << 20;
-/// The same per element and leg.
+/// Additional sector entries per element and leg.
 const ENTRIES_PER_ELEMENT: usize = 8;
-/// Legs fused of fused legs; deeper ones would end the stack.
+/// Maximum depth of nested fusions; deserialisation recurses to this depth.
 const DEEPEST: usize = 100;
 
-/// The name of a symmetry as data: to read that of another one is an error.
+/// Name of a symmetry in serialised data; deserialising another name is an error.
 struct Symmetry<S>(PhantomData<fn() -> S>);
 
 impl<S> Default for Symmetry<S> {
@@ -52,7 +52,7 @@ impl<'de, S: Sector> Deserialize<'de> for Symmetry<S> {
     }
 }
 
-/// A leg by itself as data.
+/// Serialised form of a leg with its symmetry.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "S: Sector + Serialize", deserialize = "S: Sector + Deserialize<'de>"))]
 struct NamedLeg<S> {
@@ -60,7 +60,7 @@ struct NamedLeg<S> {
     leg: LegData<S>,
 }
 
-/// A structure as data.
+/// Serialised form of a structure.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "S: Sector + Serialize", deserialize = "S: Sector + Deserialize<'de>"))]
 struct SpecData<S> {
@@ -70,18 +70,18 @@ struct SpecData<S> {
     rows: usize,
 }
 
-/// A leg as data.
+/// Serialised form of a leg without its symmetry.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(deserialize = "S: Deserialize<'de>"))]
 struct LegData<S> {
     direction: Direction,
     sectors: Vec<(S, usize)>,
-    /// What it was fused of.
+    /// Legs that a fused leg was made from.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "nested")]
     fused: Option<Vec<LegData<S>>>,
 }
 
-/// Legs of a fused leg, in a depth that the stack has.
+/// Deserialises the legs of a fused leg, up to the maximum depth.
 fn nested<'de, S, D>(deserializer: D) -> Result<Option<Vec<LegData<S>>>, D::Error>
 where
     S: Deserialize<'de>,
@@ -101,7 +101,8 @@ where
 const TOO_DEEP: StructuredError =
     StructuredError::TooLarge { op: "stored tensor", what: "levels of fused legs", limit: DEEPEST };
 
-/// Numbers that list the combinations of sectors of these legs, and of those that they were fused of.
+/// Number of sector entries needed to enumerate the sector combinations of these legs and of the legs they were fused
+/// from.
 fn entries<S>(legs: &[LegData<S>], depth: usize) -> Result<usize> {
     if depth > DEEPEST {
         return Err(TOO_DEEP);
@@ -113,7 +114,7 @@ fn entries<S>(legs: &[LegData<S>], depth: usize) -> Result<usize> {
         .try_fold(own, |sum, parts| Ok(sum.saturating_add(entries(parts, depth + 1)?)))
 }
 
-/// The elements of an array.
+/// Elements of an array.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Elements {
@@ -124,7 +125,7 @@ pub(crate) enum Elements {
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "S: Sector + Serialize", deserialize = "S: Sector + Deserialize<'de>"))]
 struct TensorData<S> {
-    /// Absent in data of earlier versions.
+    /// Missing in data of earlier versions.
     #[serde(default)]
     symmetry: Symmetry<S>,
     legs: Vec<LegData<S>>,
@@ -152,7 +153,7 @@ impl<S: Sector> LegData<S> {
     }
 }
 
-/// The bound on the combinations of sectors.
+/// Checks the bound on the number of sector combinations.
 ///
 /// # Errors
 /// `Rows`; `TooLarge`.
@@ -177,12 +178,12 @@ impl<S: Sector> SpecData<S> {
     }
 }
 
-/// Legs as data.
+/// Legs in serialised form.
 fn legs_of<S: Sector>(spec: &Spec<S>) -> Vec<LegData<S>> {
     spec.legs().iter().map(LegData::new).collect()
 }
 
-/// The symmetry, the direction, sectors with their dimensions, and what it was fused of.
+/// Serialised as symmetry, direction, sectors with dimensions, and the legs it was fused from.
 impl<S: Sector + Serialize> Serialize for Leg<S> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
         let data = NamedLeg { symmetry: Symmetry::default(), leg: LegData::new(self) };
@@ -202,7 +203,8 @@ impl<'de, S: Sector + Deserialize<'de>> Deserialize<'de> for Leg<S> {
     }
 }
 
-/// The symmetry, legs, charge and rows. Combinations of sectors are bounded as those of tensors, without elements.
+/// Serialised as symmetry, legs, flux and number of row legs. The number of sector combinations is bounded as for a
+/// tensor without elements.
 impl<S: Sector + Serialize> Serialize for Spec<S> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
         let (legs, flux, rows) = (legs_of(self), self.flux(), self.rows());

@@ -1,4 +1,4 @@
-//! Dense arrays, and tensors to start with.
+//! Conversion to and from dense arrays; zero and random tensors.
 
 use t4a_diff::{Array, Eager};
 use t4a_tensor::random::{self, Generator};
@@ -11,18 +11,18 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 use crate::structural::uncovered;
 
-/// What happens to entries that the symmetry forbids.
+/// Treatment of entries that the symmetry forbids.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Forbidden {
-    /// Those greater than this are an error.
+    /// Entries larger than this tolerance are an error.
     Error(f64),
-    /// They are dropped.
+    /// Forbidden entries are dropped (orthogonal projection).
     Project,
 }
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// The dense array of all entries, zeros included; real and imaginary part. States of a leg stand by
-    /// ascending sectors.
+    /// Dense array of all entries; forbidden entries are 0. Real and imaginary part. The states of a leg are ordered
+    /// by ascending sectors.
     ///
     /// # Errors
     /// `TooLarge`.
@@ -32,7 +32,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok((dense(&self.re)?, self.im.as_ref().map(dense).transpose()?))
     }
 
-    /// The tensor of a dense array: real part, and imaginary part of a complex one.
+    /// Tensor of a dense array: real part, and imaginary part of a complex tensor.
     ///
     /// # Errors
     /// `Shape`; `FluxViolation` with the first entry that the symmetry forbids.
@@ -59,20 +59,20 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
 }
 
 impl<S: Sector> GradedTensor<S> {
-    /// Zeros on the engine, `f32` or `f64`, complex or not.
+    /// Zero tensor on the engine; `f32` or `f64`, real or complex.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn zeros(spec: Spec<S>, dtype: DType, complex: bool) -> Result<Self> {
         let zeros = || Ok::<_, StructuredError>(AnyTensor::zeros(&[spec.len()], dtype)?.into());
         let (re, im) = (zeros()?, complex.then(zeros).transpose()?);
         Self::new(spec, re, im)
     }
 
-    /// Normally distributed entries of variance 1 on the engine.
+    /// Tensor with independent standard normal entries, on the engine.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn random(
         spec: Spec<S>,
         dtype: DType,

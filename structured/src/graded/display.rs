@@ -1,4 +1,4 @@
-//! A tensor as a picture: legs, matrices by charge, fill.
+//! Printing of a tensor: legs, block structure by charge, fill.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use crate::picture::{COLUMNS, LINES};
 use crate::sector::Sector;
 
 impl<S: Sector, A: Array> fmt::Display for GradedTensor<S, A> {
-    /// Legs, the matrices by charge in the dense matrix of all rows and columns, and the fill.
+    /// Prints the legs, the matrices of the coupled sectors within the dense matrix of all rows and columns, and the
+    /// fill.
     ///
     /// ```text
     /// charge 0: out {-1: 1, 1: 1} | in {-1: 1, 1: 1}  f64
@@ -25,7 +26,7 @@ impl<S: Sector, A: Array> fmt::Display for GradedTensor<S, A> {
             .matrices()
             .iter()
             .fold((0, 0), |(rows, cols), matrix| (rows + matrix.rows, cols + matrix.cols));
-        // Only charges that have a matrix: others are empty rows or columns.
+        // Only coupled sectors with a matrix are drawn: the others have empty rows or columns.
         let (lines, columns) = (rows.min(LINES), cols.min(COLUMNS));
         let mut row = 0;
         let mut bounds = Vec::new();
@@ -34,7 +35,7 @@ impl<S: Sector, A: Array> fmt::Display for GradedTensor<S, A> {
             bounds.push((row, row + matrix.rows, col, col + matrix.cols));
             (row, col) = (row + matrix.rows, col + matrix.cols);
         }
-        // Labels stand on the line on which their matrix begins.
+        // Labels are on the line at which their matrix begins.
         let mut labels = vec![Vec::new(); lines];
         for (matrix, &(first, ..)) in spec.matrices().iter().zip(&bounds) {
             let text = format!("{}: {}×{}", matrix.charge, matrix.rows, matrix.cols);

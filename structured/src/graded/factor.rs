@@ -1,7 +1,8 @@
-//! Factorisations by coupled sectors: each matrix of a charge by itself, with the rules of `linalg`.
+//! Factorisations by coupled sectors: each coupled sector's matrix is factored by itself, with the derivative rules
+//! of `linalg`.
 //!
-//! The new bond has one sector per charge of the rows. It points into the left factor, so that contracting
-//! the factors takes no sign, and out of the right one.
+//! The new bond has one sector per coupled sector of the rows. It is incoming on the left factor and outgoing on the
+//! right one, so that the contraction of the factors has no sign.
 
 use std::sync::Arc;
 
@@ -22,64 +23,64 @@ use crate::plan::MatrixList;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// Which factor carries the charge of the tensor.
+/// Factor that carries the flux of the tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FluxOn {
-    /// The left one.
+    /// The left factor.
     Left,
-    /// The right one.
+    /// The right factor.
     #[default]
     Right,
 }
 
-/// `A = U S Vᴴ`.
+/// Singular value decomposition `A = U S Vᴴ`.
 #[derive(Clone, Debug)]
 pub struct Svd<S, A> {
-    /// The row legs and the bond, which points in.
+    /// Left singular vectors: row legs and the bond (incoming).
     pub u: GradedTensor<S, A>,
-    /// The singular values.
+    /// Singular values, nonincreasing within each sector.
     pub s: Bond<S, A>,
-    /// The bond, which points out, and the column legs.
+    /// Right singular vectors: the bond (outgoing) and column legs.
     pub vh: GradedTensor<S, A>,
 }
 
-/// `A = Q R`.
+/// QR decomposition `A = Q R`.
 #[derive(Clone, Debug)]
 pub struct Qr<S, A> {
-    /// The row legs and the bond, which points in.
+    /// Isometry: row legs and the bond (incoming).
     pub q: GradedTensor<S, A>,
-    /// The bond, which points out, and the column legs.
+    /// Upper triangular in each coupled sector: the bond (outgoing) and column legs.
     pub r: GradedTensor<S, A>,
 }
 
-/// `A = L Q`.
+/// LQ decomposition `A = L Q`.
 #[derive(Clone, Debug)]
 pub struct Lq<S, A> {
-    /// The row legs and the bond, which points in.
+    /// Lower triangular in each coupled sector: row legs and the bond (incoming).
     pub l: GradedTensor<S, A>,
-    /// The bond, which points out, and the column legs.
+    /// Orthonormal rows: the bond (outgoing) and column legs.
     pub q: GradedTensor<S, A>,
 }
 
-/// `A V = V diag(w)` of a map that need not be Hermitian.
+/// Eigendecomposition `A V = V diag(w)` of a general map.
 #[derive(Clone, Debug)]
 pub struct Eig<S, A> {
-    /// Real and imaginary parts of the eigenvalues; their order within a sector is open.
+    /// Real and imaginary parts of the eigenvalues; the order within a sector is unspecified.
     pub w: [Bond<S, A>; 2],
-    /// The row legs and the bond, which points in; complex, columns of norm 1.
+    /// Right eigenvectors of norm 1, complex: row legs and the bond (incoming).
     pub v: GradedTensor<S, A>,
 }
 
-/// `A V = V diag(w)`.
+/// Eigendecomposition `A V = V diag(w)` of a Hermitian map.
 #[derive(Clone, Debug)]
 pub struct Eigh<S, A> {
-    /// The eigenvalues, ascending in each sector.
+    /// Eigenvalues, ascending within each sector.
     pub w: Bond<S, A>,
-    /// The row legs and the bond, which points in.
+    /// Eigenvectors: row legs and the bond (incoming).
     pub v: GradedTensor<S, A>,
 }
 
-/// The new bond, pointing out, and the matrices in the order of its sectors.
+/// The new bond (outgoing), and the indices of the matrices in the order of its sectors.
 struct NewBond<S> {
     leg: Leg<S>,
     order: Vec<u32>,
@@ -87,7 +88,8 @@ struct NewBond<S> {
 }
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// The results of an operation on the matrix of each charge; `orders` of the matrices in each result.
+    /// Applies an operation to the matrix of each coupled sector; `orders` are the orders of the matrices in each
+    /// result.
     pub(super) fn by_matrix(&self, op: MatrixOp, orders: Vec<Vec<u32>>) -> Result<Vec<A>> {
         let sizes = self.spec.matrices().iter().map(|matrix| [matrix.rows, matrix.cols]).collect();
         let plan = Arc::new(MatrixList::new(sizes, orders)?);
@@ -97,7 +99,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         apply(&op, &self.arrays())
     }
 
-    /// The matrices in their own order.
+    /// The identity order of the matrices.
     pub(super) fn in_order(&self) -> Vec<u32> {
         (0..self.spec.matrices().len() as u32).collect()
     }
@@ -119,8 +121,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(NewBond { leg: Leg::sorted(leg, Direction::Out)?, order, flux })
     }
 
-    /// The tensor of the row legs and the bond. Its matrices are in the order of the charges of its rows, as
-    /// those of this tensor.
+    /// Left factor: row legs and the bond. Its matrices are ordered by the coupled sectors of the rows, as those of
+    /// `self`.
     fn left(&self, results: &[A], bond: &NewBond<S>) -> Result<Self> {
         let rows = self.spec.rows();
         let charge = if bond.flux == FluxOn::Left { self.spec.flux() } else { S::TRIVIAL };
@@ -128,7 +130,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self::of_results(Spec::new(legs, charge, rows)?, results.to_vec())
     }
 
-    /// The tensor of the bond and the column legs, with the matrices in the order of the bond.
+    /// Right factor: the bond and the column legs; its matrices are in the order of the bond's sectors.
     fn right(&self, results: &[A], bond: &NewBond<S>) -> Result<Self> {
         let charge = if bond.flux == FluxOn::Right { self.spec.flux() } else { S::TRIVIAL };
         let below = self.spec.legs()[self.spec.rows()..].iter().cloned();
@@ -136,10 +138,11 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self::of_results(Spec::new(legs, charge, 1)?, results.to_vec())
     }
 
-    /// The singular value decomposition with the first `rows` legs as rows.
+    /// Singular value decomposition with the first `rows` legs as rows.
     ///
-    /// Derivatives at ties within a sector are those of [`t4a_linalg::degeneracy`]: losses of tied vectors
-    /// are errors. Equal values of two sectors are no tie.
+    /// Derivatives at degenerate singular values of one sector follow [`t4a_linalg::degeneracy`]: a loss that depends
+    /// on the individual vectors of a degenerate subspace is an error. Equal values in different sectors are not
+    /// degenerate.
     ///
     /// # Errors
     /// `Rows`; `Linalg` of the factorisation.
@@ -147,10 +150,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.svd_with(rows, flux, Degeneracy::DEFAULT)
     }
 
-    /// As [`GradedTensor::svd`], with a policy for ties in its derivative.
+    /// [`GradedTensor::svd`] with a policy for degenerate values in its derivative.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradedTensor::svd`].
     pub fn svd_with(&self, rows: usize, flux: FluxOn, degeneracy: Degeneracy) -> Result<Svd<S, A>> {
         let x = self.repartition(rows)?;
         let op = SvdOp { vectors: Vectors::Thin, degeneracy };
@@ -162,7 +165,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(Svd { u, s: Bond::of(bond.leg, results[n].clone()), vh })
     }
 
-    /// The thin QR decomposition with the first `rows` legs as rows.
+    /// Thin QR decomposition with the first `rows` legs as rows.
     ///
     /// # Errors
     /// As [`GradedTensor::svd`].
@@ -175,7 +178,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(Qr { q: x.left(&results[..n], &bond)?, r: x.right(&results[n..], &bond)? })
     }
 
-    /// The thin LQ decomposition with the first `rows` legs as rows: rows of Q are orthonormal.
+    /// Thin LQ decomposition with the first `rows` legs as rows; the rows of Q are orthonormal.
     ///
     /// # Errors
     /// As [`GradedTensor::svd`].
@@ -187,8 +190,9 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(Lq { l: x.left(&results[..n], &bond)?, q: x.right(&results[n..], &bond)? })
     }
 
-    /// The eigenvalues and right eigenvectors of any map: column legs are the duals of the row legs in the same order,
-    /// the charge is neutral, and `A V` is the contraction over them. Ties as in [`GradedTensor::svd`].
+    /// Eigenvalues and right eigenvectors of a general map: the column legs are the duals of the row legs in the same
+    /// order, the flux is neutral, and `A V` is the contraction over the column legs. Degeneracies as in
+    /// [`GradedTensor::svd`].
     ///
     /// # Errors
     /// `Rank`, `LegMismatch`, `Flux`; `Linalg` of the factorisation.
@@ -196,10 +200,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.eig_with(Degeneracy::DEFAULT)
     }
 
-    /// As [`GradedTensor::eig`], with a policy for ties in its derivative.
+    /// [`GradedTensor::eig`] with a policy for degenerate values in its derivative.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradedTensor::eig`].
     pub fn eig_with(&self, degeneracy: Degeneracy) -> Result<Eig<S, A>> {
         let x = self.as_matrices("eig")?;
         let bond = x.bond(FluxOn::Right)?;
@@ -209,9 +213,9 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(Eig { w, v: x.left(&results[2..], &bond)? })
     }
 
-    /// The eigenvalues and eigenvectors of a Hermitian map: column legs are the duals of the row legs in
-    /// the same order, the charge is neutral, and `A V` is the contraction over them. Of a map that is not
-    /// Hermitian the Hermitian part `(A + Aᴴ)/2` is read. Ties as in [`GradedTensor::svd`].
+    /// Eigenvalues and eigenvectors of a Hermitian map: the column legs are the duals of the row legs in the same
+    /// order, the flux is neutral, and `A V` is the contraction over the column legs. A map that is not Hermitian is
+    /// replaced by its Hermitian part `(A + Aᴴ)/2`. Degeneracies as in [`GradedTensor::svd`].
     ///
     /// # Errors
     /// `LegMismatch`, `Flux`; `Linalg` of the factorisation.
@@ -219,10 +223,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.eigh_with(Degeneracy::DEFAULT)
     }
 
-    /// As [`GradedTensor::eigh`], with a policy for ties in its derivative.
+    /// [`GradedTensor::eigh`] with a policy for degenerate values in its derivative.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradedTensor::eigh`].
     pub fn eigh_with(&self, degeneracy: Degeneracy) -> Result<Eigh<S, A>> {
         let x = self.as_matrices("eigh")?;
         let bond = x.bond(FluxOn::Right)?;
@@ -232,7 +236,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(Eigh { w: Bond::of(bond.leg, results[0].clone()), v })
     }
 
-    /// A map as matrices that multiply as maps are contracted: signs of the bonds are in the columns.
+    /// The map with the signs of contraction in its columns, so that products of the matrices equal contractions of
+    /// the maps.
     ///
     /// # Errors
     /// `LegMismatch`, `Flux`, `Rank`.

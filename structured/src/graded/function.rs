@@ -1,4 +1,4 @@
-//! Functions of maps and of entries.
+//! Matrix functions of maps, and elementwise functions.
 
 use t4a_diff::Array;
 use t4a_linalg::MatrixOp;
@@ -17,10 +17,10 @@ use crate::leg::Leg;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// Maps: column legs are the duals of the row legs in the same order, the charge is neutral, and products are
-/// contractions over them.
+/// Maps: the column legs are the duals of the row legs in the same order, the flux is neutral, and products are
+/// contractions over the column legs.
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// `Σ Aⁿ / n!` of a map.
+    /// Matrix exponential `Σ Aⁿ / n!` of a map.
     ///
     /// # Errors
     /// `Rank`, `LegMismatch`, `Flux`; `Linalg` of the exponential.
@@ -28,16 +28,16 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.function("exp", ExpmOp.into())
     }
 
-    /// The principal root of a map, whose square is A.
+    /// Principal square root of a map.
     ///
     /// # Errors
-    /// As [`GradedTensor::exp`]; `Linalg` for an eigenvalue on the negative real axis. A complex tensor of negative
-    /// eigenvalues slightly off the axis has a root.
+    /// As [`GradedTensor::exp`]; `Linalg` for an eigenvalue on the negative real axis. A complex
+    /// tensor whose negative eigenvalues are slightly off the axis has a root.
     pub fn sqrt(&self) -> Result<Self> {
         self.function("sqrt", SqrtmOp.into())
     }
 
-    /// The principal logarithm of a map, whose exponential is A.
+    /// Principal logarithm of a map.
     ///
     /// # Errors
     /// As [`GradedTensor::sqrt`].
@@ -45,7 +45,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.function("log", LogmOp.into())
     }
 
-    /// `V f(E) Vᴴ` of a Hermitian map, smooth at ties; of other maps the Hermitian part is read.
+    /// `V f(E) Vᴴ` of a Hermitian map, smooth at degenerate eigenvalues. Other maps are replaced by their Hermitian
+    /// part.
     ///
     /// # Errors
     /// As [`GradedTensor::exp`]; `Linalg` for eigenvalues outside of the domain of f.
@@ -56,11 +57,12 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     fn function(&self, name: &'static str, op: MatrixOp) -> Result<Self> {
         let x = self.as_matrices(name)?;
         let results = x.by_matrix(op, vec![x.in_order()])?;
-        // The signs of the columns once more: the map of these matrices.
+        // The column signs are their own inverse: this converts the matrices back to the map.
         Self::of_results(x.spec.clone(), results)?.as_matrices(name)
     }
 
-    /// `U f(S) Vᴴ` with the first `rows` legs as rows, smooth at ties: `S` are the singular values of all sectors.
+    /// `U f(S) Vᴴ` with the first `rows` legs as rows, smooth at degenerate values. `S` are the singular values of
+    /// all sectors.
     ///
     /// # Errors
     /// `Rows`; `Linalg` for singular values outside of the domain of f.
@@ -72,11 +74,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
 }
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// A function of each entry of a real tensor, which maps 0 to 0: entries that are not stored stay what
-    /// they are.
+    /// Applies a function with `f(0) = 0` to each entry of a real tensor; forbidden entries stay 0.
     ///
     /// # Errors
-    /// `Invalid` for other functions (make it dense first) and complex tensors.
+    /// `Invalid` if `f(0)` is not 0 (convert to a dense array first) and for complex tensors.
     pub fn map_entries(&self, f: impl Fn(&A) -> A) -> Result<Self> {
         if self.im.is_some() {
             let message = "a function of the entries of a real tensor".into();
@@ -88,10 +89,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
 }
 
 impl<S: Sector> GradedTensor<S> {
-    /// A random tensor whose matrices of all charges are isometries: orthonormal columns.
+    /// Random tensor whose matrix in each coupled sector is an isometry (orthonormal columns).
     ///
     /// # Errors
-    /// `Invalid` for a matrix with more columns than rows; those of the memory.
+    /// `Invalid` for a matrix with more columns than rows; errors of the allocation.
     pub fn isometry(
         spec: Spec<S>,
         dtype: DType,
@@ -110,7 +111,7 @@ impl<S: Sector> GradedTensor<S> {
         Self::of_results(x.spec, results)
     }
 
-    /// The identity of these legs on the engine: they are rows, their duals in the same order columns.
+    /// Identity map on the engine: `legs` are the row legs, their duals in the same order the column legs.
     ///
     /// # Errors
     /// As [`Spec::new`].

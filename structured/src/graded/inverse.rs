@@ -1,4 +1,4 @@
-//! Inverses of tensors as maps of their column legs to their row legs.
+//! Inverses of tensors as maps from their column legs to their row legs.
 
 use t4a_diff::Array;
 use t4a_linalg::MatrixOp;
@@ -10,20 +10,20 @@ use crate::error::{Result, StructuredError};
 use crate::sector::Sector;
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// The inverse with the first `rows` legs as rows: its rows are the duals of the column legs, its columns those of
-    /// the row legs, and the contraction of A with it over the column legs is the identity of the row legs.
+    /// Inverse with the first `rows` legs as rows. Its row legs are the duals of the column legs, its column legs the
+    /// duals of the row legs; contracting A with it over the column legs gives the identity on the row legs.
     ///
     /// # Errors
-    /// `Rows`; `Invalid` for charges with more rows than columns or fewer; `Linalg` for singular matrices.
+    /// `Rows`; `Invalid` for a coupled sector whose matrix is not square; `Linalg` for singular matrices.
     pub fn inverse(&self, rows: usize) -> Result<Self> {
         let x = self.repartition(rows)?;
         x.check_square("inverse")?;
         x.reversed(InvOp.into())
     }
 
-    /// The pseudo-inverse (Moore and Penrose) with the first `rows` legs as rows, of the legs of
-    /// [`GradedTensor::inverse`]. Singular values up to `cutoff` times the greatest of their sector count as 0; up to
-    /// rounding without a cutoff. For a cutoff relative to all sectors, take [`GradedTensor::svd`] and
+    /// Moore–Penrose pseudo-inverse with the first `rows` legs as rows; legs as for [`GradedTensor::inverse`].
+    /// Singular values up to `cutoff` times the largest one of their sector are treated as 0; without a cutoff those
+    /// up to rounding. For a cutoff relative to all sectors use [`GradedTensor::svd`] and
     /// [`Bond::inverse`](crate::Bond::inverse).
     ///
     /// # Errors
@@ -32,13 +32,13 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.repartition(rows)?.reversed(PinvOp { rtol: cutoff }.into())
     }
 
-    /// The solution x of `A x = b`: the contraction of A over its column legs, those behind the first `rows`, with the
-    /// first legs of x is b. The first legs of b are the row legs, the first ones of x the duals of the column legs.
+    /// Solution x of `A x = b`, where A acts by contraction over its column legs, those after the first `rows`. The
+    /// first legs of b are the row legs of A; the first legs of x are the duals of the column legs.
     ///
-    /// The inverse is applied, and once more to what is left: errors are those of a solver with pivoting.
+    /// Applies the inverse, followed by one step of iterative refinement; errors are those of a solver with pivoting.
     ///
     /// # Errors
-    /// As [`GradedTensor::inverse`]; as [`GradedTensor::contract`] for a right-hand side with other legs.
+    /// As [`GradedTensor::inverse`]; as [`GradedTensor::contract`] for mismatching legs of b.
     pub fn solve(&self, rows: usize, b: &Self) -> Result<Self> {
         let inverse = self.inverse(rows)?;
         let (columns, own): (Vec<usize>, Vec<usize>) =
@@ -51,14 +51,14 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         x.add(&apply(&b.sub(&product)?)?.repartition(x.spec.rows())?)
     }
 
-    /// The result of an operation that gives matrices of the size of the adjoint, as the tensor of these.
+    /// Applies an operation whose results have the shape of the adjoint to each matrix.
     fn reversed(&self, op: MatrixOp) -> Result<Self> {
         let x = self.signed()?;
         let (spec, order) = x.spec.reversed()?;
         Self::of_results(spec, x.by_matrix(op, vec![order])?)?.signed()
     }
 
-    /// Signs in the columns, so that contractions over the column legs are products of matrices.
+    /// The tensor with column signs, so that contractions over the column legs are matrix products.
     pub(super) fn signed(&self) -> Result<Self> {
         match S::FERMIONIC {
             true => self.moved(self.spec.column_signs()?),
@@ -66,7 +66,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         }
     }
 
-    /// Checks that each charge of the rows has as many columns.
+    /// Checks that the matrix of each coupled sector is square.
     fn check_square(&self, op: &'static str) -> Result<()> {
         let matrices = self.spec.matrices();
         let invalid = |message| Err(StructuredError::Invalid { op, message });

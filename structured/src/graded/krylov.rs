@@ -1,4 +1,4 @@
-//! Graded tensors as vectors of Krylov methods.
+//! `Vector` implementation: graded tensors in Krylov methods.
 
 use t4a_algebra::c64;
 use t4a_diff::Array;
@@ -14,7 +14,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self { spec, re, im }
     }
 
-    /// The structure, and the entries.
+    /// Splits into structure and entries.
     fn split_entries(self) -> (Spec<S>, Parts<A>) {
         let Self { spec, re, im } = self;
         (spec, Parts { re, im })
@@ -25,8 +25,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     }
 }
 
-/// The inner product is that of entries, which for fermions is no contraction: maps of Krylov methods are Hermitian
-/// with respect to it. A real tensor times a complex number is complex.
+/// The inner product is the sum over entries, which for fermions is not a contraction; operators of Krylov methods
+/// are Hermitian with respect to it. The product of a real tensor and a complex number is complex.
 impl<S: Sector, A: Array> Vector for GradedTensor<S, A> {
     type Error = StructuredError;
 

@@ -1,22 +1,22 @@
-//! Graded tensors: a structure and a flat array, over any implementor of the vocabulary of arrays. On the
-//! engine they compute, on duals they carry tangents, on the primitives of a tape they are recorded.
+//! Graded tensors: a structure and a flat array of any implementor of [`Array`]: engine tensors, dual numbers
+//! (forward mode), or primitives of a tape (reverse mode).
 //!
 //! ```text
-//! mod       parts, sums, norms
-//! move      permute, fuse, split, trace, conj, contract
-//! dense     to and from dense arrays, random entries
+//! mod       fields, sums, norms
+//! moves     permute, fuse, split, trace, conj, contract
+//! dense     conversion to and from dense arrays, random entries
 //! bond      graded diagonal tensors: values, inverses, roots, entropies
-//! construct of blocks, of elements, direct sums, δ
-//! complex   real and imaginary parts, complex numbers
-//! krylov    vectors of Lanczos and its relatives
-//! factor    svd, qr, lq, eigh, eig by coupled sectors, truncation over all of them
-//! inverse   inverses, pseudo-inverses, systems of equations
-//! polar     isometries and positive factors
+//! construct construction from blocks and elements, direct sums, δ
+//! complex   real and imaginary parts, complex scalars
+//! krylov    vectors of Lanczos and other Krylov methods
+//! factor    svd, qr, lq, eigh, eig by coupled sectors, truncation over all sectors
+//! inverse   inverses, pseudo-inverses, linear systems
+//! polar     polar decompositions
 //! null      orthogonal complements
 //! function  exponentials, roots and logarithms of maps
-//! named     names of legs
-//! network   einsum with an order found for it
-//! display   legs, blocks and fill as a picture
+//! named     named legs
+//! network   einsum with an optimised contraction order
+//! display   printing of legs, blocks and fill
 //! data      serde
 //! ```
 
@@ -52,12 +52,12 @@ use crate::operation::{Inner, Norm, apply, one};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// A tensor of a symmetry: its structure, and all allowed entries in one flat array. Complex entries are a
-/// pair of arrays, so that gradients are those of real and imaginary parts.
+/// Tensor with an abelian symmetry: its structure, and all symmetry-allowed entries in one flat array. Complex
+/// tensors have two real arrays, so that gradients are those of the real and imaginary parts.
 ///
-/// As data of `serde` it has its legs, and combinations of their sectors are listed when it is read: those of the row
-/// legs, of the column legs and of fused legs, each times the number of legs. To write or read more of them than
-/// 2²⁰ + 8·elements·(1 + legs) is an error, and so are legs fused more than 100 times.
+/// Serialised data contains the legs; reading it enumerates the combinations of sectors of the row legs, of the
+/// column legs and of fused legs, each times the number of legs. More than 2²⁰ + 8·elements·(1 + legs) of them are an
+/// error on writing and on reading, and so are fusions nested more than 100 times.
 #[derive(Clone, Debug)]
 pub struct GradedTensor<S, A = Eager> {
     spec: Spec<S>,
@@ -66,10 +66,10 @@ pub struct GradedTensor<S, A = Eager> {
 }
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// A tensor of its parts: real parts, and imaginary ones if it is complex.
+    /// Tensor of a structure and its entries: real parts, and imaginary parts of a complex tensor.
     ///
     /// # Errors
-    /// `LengthMismatch`; `DType` for parts of different types; `Tensor` for what is not a float.
+    /// `LengthMismatch`; `DType` for parts of different dtypes; `Tensor` for a dtype that is not a float.
     pub fn new(spec: Spec<S>, re: A, im: Option<A>) -> Result<Self> {
         let op = "graded tensor";
         for x in [Some(&re), im.as_ref()].into_iter().flatten() {
@@ -88,50 +88,50 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(Self { spec, re, im })
     }
 
-    /// Legs, charge and blocks.
+    /// Structure: legs, flux and blocks.
     pub fn spec(&self) -> &Spec<S> {
         &self.spec
     }
 
-    /// The real parts of all allowed entries.
+    /// Real parts of the stored entries, flat.
     pub fn re(&self) -> &A {
         &self.re
     }
 
-    /// The imaginary parts, if it is complex.
+    /// Imaginary parts of the stored entries, `None` for a real tensor.
     pub fn im(&self) -> Option<&A> {
         self.im.as_ref()
     }
 
-    /// The structure and the arrays.
+    /// Splits into the structure and the arrays.
     pub fn into_parts(self) -> (Spec<S>, A, Option<A>) {
         (self.spec, self.re, self.im)
     }
 
-    /// A tensor of the one or two results of an operation.
+    /// Tensor of the one (real) or two (complex) results of an operation.
     fn of_results(spec: Spec<S>, results: Vec<A>) -> Result<Self> {
         let mut results = results.into_iter();
         let Some(re) = results.next() else { unreachable!("an operation has a result") };
         Self::new(spec, re, results.next())
     }
 
-    /// The real parts, and the imaginary ones if there are any.
+    /// Real parts, and imaginary parts of a complex tensor.
     fn arrays(&self) -> Vec<&A> {
         [Some(&self.re), self.im.as_ref()].into_iter().flatten().collect()
     }
 
-    /// The same structure over other arrays.
+    /// Applies a function to each array; the structure is unchanged.
     fn map(&self, f: impl Fn(&A) -> A) -> Self {
         Self { spec: self.spec.clone(), re: f(&self.re), im: self.im.as_ref().map(f) }
     }
 
-    /// Zeros of this structure, of the type of this tensor.
+    /// Zero tensor of structure `spec`, with the dtype of `self`, real or complex as `self`.
     pub fn zeros_of(&self, spec: &Spec<S>) -> Self {
         let zeros = |x: &A| x.full(&[spec.len()], 0.0);
         Self { spec: spec.clone(), re: zeros(&self.re), im: self.im.as_ref().map(zeros) }
     }
 
-    /// The imaginary parts, zeros for a real tensor.
+    /// Imaginary parts; zeros for a real tensor.
     fn imaginary(&self) -> A {
         let zeros = || self.re.full(&[self.spec.len()], 0.0);
         self.im.clone().unwrap_or_else(zeros)
@@ -149,7 +149,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(())
     }
 
-    /// `a + b`, of one structure.
+    /// `a + b` of tensors with equal structures.
     ///
     /// # Errors
     /// `SpecMismatch`, `DType`.
@@ -163,7 +163,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(Self { spec: self.spec.clone(), re: self.re.add(&other.re), im })
     }
 
-    /// `a − b`, of one structure.
+    /// `a − b` of tensors with equal structures.
     ///
     /// # Errors
     /// As [`GradedTensor::add`].
@@ -180,22 +180,22 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// `Σ |a|²`, an array of one element.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn norm_squared(&self) -> Result<A> {
         let own = self.arrays();
         let op = Inner { complex: self.im.is_some() };
         one(&op, &[&own[..], &own[..]].concat())
     }
 
-    /// `√Σ |a|²`, an array of one element; its derivative at 0 is 0.
+    /// `√Σ |a|²`, an array of one element. The derivative at 0 is 0.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
         one(&Norm { complex: self.im.is_some() }, &self.arrays())
     }
 
-    /// `Σ a* b` over entries, which for fermions is no contraction; real and imaginary part.
+    /// `Σ a* b` over entries, real and imaginary part. For fermions this is not a contraction.
     ///
     /// # Errors
     /// `SpecMismatch`, `DType`.
@@ -210,11 +210,11 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok((re, results.next()))
     }
 
-    /// A block as an array of its shape: sectors as places in their legs; none if the symmetry forbids it.
-    /// Real part, and imaginary part of a complex tensor.
+    /// Block as an array of its shape, given by the sector index on each leg: real part, and imaginary part of a
+    /// complex tensor. `None` if the symmetry forbids the block.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn block(&self, places: &[u32]) -> Result<Option<(A, Option<A>)>> {
         let Some(block) = self.spec.block(places) else { return Ok(None) };
         let plan = self.spec.extract(block);

@@ -1,4 +1,4 @@
-//! Operations that move entries, and contractions.
+//! Permutation, fusion, trace, conjugation and contraction.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::sector::{Sector, Trivial};
 use crate::spec::Spec;
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// The tensor that a plan makes of this one.
+    /// Applies a rearrangement; the result has structure `spec`.
     pub(super) fn moved<T: Sector>(
         &self,
         (spec, plan): (Spec<T>, Rearrange),
@@ -22,42 +22,42 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Ok(GradedTensor { spec, re, im })
     }
 
-    /// [`Spec::coarsen`].
+    /// Coarser charges; see [`Spec::coarsen`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::coarsen`].
     pub fn coarsen<T: Sector>(&self, map: impl Fn(S) -> T) -> Result<GradedTensor<T, A>> {
         self.moved(self.spec.coarsen(map)?)
     }
 
-    /// [`Spec::drop_charge`].
+    /// Forgets all charges; see [`Spec::drop_charge`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::drop_charge`].
     pub fn drop_charge(&self) -> Result<GradedTensor<Trivial, A>> {
         self.moved(self.spec.drop_charge()?)
     }
 
-    /// [`Spec::change_flux`].
+    /// Changes the flux; see [`Spec::change_flux`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::change_flux`].
     pub fn change_flux(&self, axis: usize, flux: S) -> Result<Self> {
         self.moved(self.spec.change_flux(axis, flux)?)
     }
 
-    /// [`Spec::permute`].
+    /// Permutes the legs; see [`Spec::permute`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::permute`].
     pub fn permute(&self, axes: &[usize], rows: usize) -> Result<Self> {
         self.moved(self.spec.permute(axes, rows)?)
     }
 
-    /// [`Spec::repartition`].
+    /// Changes the number of row legs; see [`Spec::repartition`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::repartition`].
     pub fn repartition(&self, rows: usize) -> Result<Self> {
         if rows == self.spec.rows() {
             return Ok(self.clone());
@@ -65,34 +65,34 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.moved(self.spec.repartition(rows)?)
     }
 
-    /// [`Spec::twist`].
+    /// Multiplies odd sectors by −1; see [`Spec::twist`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::twist`].
     pub fn twist(&self, axes: &[usize]) -> Result<Self> {
         self.moved(self.spec.twist(axes)?)
     }
 
-    /// [`Spec::flip`].
+    /// Reverses a leg; see [`Spec::flip`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::flip`].
     pub fn flip(&self, axis: usize) -> Result<Self> {
         self.moved(self.spec.flip(axis)?)
     }
 
-    /// The complex conjugate: [`Spec::conj`].
+    /// Complex conjugate; see [`Spec::conj`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::conj`].
     pub fn conj(&self) -> Result<Self> {
         Ok(self.moved(self.spec.conj()?)?.conjugated())
     }
 
-    /// The adjoint: [`Spec::dagger`].
+    /// Adjoint; see [`Spec::dagger`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::dagger`].
     pub fn dagger(&self) -> Result<Self> {
         Ok(self.moved(self.spec.dagger()?)?.conjugated())
     }
@@ -102,34 +102,34 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self
     }
 
-    /// [`Spec::fuse`].
+    /// Fuses neighbouring legs; see [`Spec::fuse`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::fuse`].
     pub fn fuse(&self, axes: Range<usize>, direction: Direction) -> Result<Self> {
         self.moved(self.spec.fuse(axes, direction)?)
     }
 
-    /// [`Spec::split`].
+    /// Splits a fused leg; see [`Spec::split`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::split`].
     pub fn split(&self, axis: usize) -> Result<Self> {
         self.moved(self.spec.split(axis)?)
     }
 
-    /// [`Spec::trace`].
+    /// Trace over pairs of legs; see [`Spec::trace`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Spec::trace`].
     pub fn trace(&self, pairs: &[(usize, usize)]) -> Result<Self> {
         self.moved(self.spec.trace(pairs)?)
     }
 
-    /// [`Spec::contract`].
+    /// Contraction over pairs of legs; see [`Spec::contract`].
     ///
     /// # Errors
-    /// As there; `DType`.
+    /// As [`Spec::contract`]; `DType`.
     pub fn contract(&self, other: &Self, axes: &[usize], other_axes: &[usize]) -> Result<Self> {
         if self.re.dtype() != other.re.dtype() {
             let (op, required, given) = ("contract", self.re.dtype(), other.re.dtype());

@@ -1,4 +1,4 @@
-//! Graded tensors whose legs have names.
+//! Graded tensors with named legs.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::{GradedTensor, einsum};
 use crate::error::{Result, StructuredError};
 use crate::sector::Sector;
 
-/// A graded tensor with a name for each leg. Legs of one name are contracted.
+/// Graded tensor with a name for each leg. Legs with equal names are contracted.
 ///
 /// ```
 /// use t4a_structured::{Direction, GradedTensor, Leg, Named, U1};
@@ -29,10 +29,10 @@ pub struct Named<S, A> {
 }
 
 impl<S: Sector, A: Array> Named<S, A> {
-    /// A tensor and the names of its legs.
+    /// Tensor with the names of its legs.
     ///
     /// # Errors
-    /// `Rank`; `Invalid` for a name that is given twice.
+    /// `Rank`; `Invalid` for a repeated name.
     pub fn new(
         tensor: GradedTensor<S, A>,
         names: impl IntoIterator<Item = impl Into<String>>,
@@ -52,25 +52,25 @@ impl<S: Sector, A: Array> Named<S, A> {
         Ok(Self { tensor, names })
     }
 
-    /// The names, in the order of the legs.
+    /// Names in the order of the legs.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The tensor.
+    /// Tensor without names.
     pub fn tensor(&self) -> &GradedTensor<S, A> {
         &self.tensor
     }
 
-    /// The tensor.
+    /// Tensor without names.
     pub fn into_tensor(self) -> GradedTensor<S, A> {
         self.tensor
     }
 
-    /// The axis of a name.
+    /// Axis of the leg with this name.
     ///
     /// # Errors
-    /// `Invalid` for a name that no leg has.
+    /// `Invalid` if no leg has this name.
     pub fn axis(&self, name: &str) -> Result<usize> {
         let unknown = || {
             let message = format!("no leg is named {name}; names are {}", self.names.join(", "));
@@ -79,7 +79,7 @@ impl<S: Sector, A: Array> Named<S, A> {
         self.names.iter().position(|own| own == name).ok_or_else(unknown)
     }
 
-    /// The tensor with another name for a leg.
+    /// Renames a leg.
     ///
     /// # Errors
     /// As [`Named::axis`] and [`Named::new`].
@@ -89,7 +89,7 @@ impl<S: Sector, A: Array> Named<S, A> {
         Self::new(self.tensor, self.names)
     }
 
-    /// The legs in this order, the first `rows` of them as rows.
+    /// Permutes the legs into this order; the first `rows` of them become rows.
     ///
     /// # Errors
     /// As [`Named::axis`]; as [`GradedTensor::permute`].
@@ -98,10 +98,10 @@ impl<S: Sector, A: Array> Named<S, A> {
         Self::new(self.tensor.permute(&axes, rows)?, names.iter().copied())
     }
 
-    /// The network of tensors in which legs of one name are contracted, with the other legs in the order of `output`.
+    /// Contracts the network in which legs with equal names are summed; the free legs are in the order of `output`.
     ///
     /// # Errors
-    /// As [`einsum`], among them names of `output` that no leg has.
+    /// As [`einsum`], including names of `output` that no leg has.
     pub fn contract(tensors: &[&Self], output: &[&str]) -> Result<Self> {
         let mut all: Vec<&str> = Vec::new();
         for tensor in tensors {
@@ -121,7 +121,7 @@ impl<S: Sector, A: Array> Named<S, A> {
     }
 }
 
-/// Names as labels of an einsum: visible characters beyond ASCII.
+/// Labels of an einsum for these names: printable characters beyond ASCII.
 fn labels<'a>(all: &[&str], names: impl Iterator<Item = &'a str>) -> Result<String> {
     let label = |name: &str| {
         let unknown = || {
@@ -129,7 +129,7 @@ fn labels<'a>(all: &[&str], names: impl Iterator<Item = &'a str>) -> Result<Stri
             StructuredError::Invalid { op: "names of legs", message }
         };
         let place = all.iter().position(|other| *other == name).ok_or_else(unknown)?;
-        // Syllables of Hangul: 11172 letters in a row.
+        // Hangul syllables: 11172 consecutive letters.
         let limit = 11_172;
         let too_large = StructuredError::TooLarge { op: "names of legs", what: "names", limit };
         char::from_u32(0xac00 + place as u32).filter(|_| place < limit).ok_or(too_large)
@@ -138,7 +138,7 @@ fn labels<'a>(all: &[&str], names: impl Iterator<Item = &'a str>) -> Result<Stri
 }
 
 impl<S: Sector, A: Array> fmt::Display for Named<S, A> {
-    /// Each leg with its name in a line, then the tensor.
+    /// Prints each leg with its name on one line, then the tensor.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, leg) in self.names.iter().zip(self.tensor.spec().legs()) {
             writeln!(f, "{name}: {leg}")?;

@@ -1,4 +1,4 @@
-//! Einsum over graded operands.
+//! Einsum of graded tensors.
 
 use t4a_diff::Array;
 
@@ -8,10 +8,10 @@ use crate::operation::{Network, apply};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// [`Spec::einsum`] of tensors, as one operation. If one of them is complex, the result is.
+/// Einsum of graded tensors as one operation; see [`Spec::einsum`]. The result is complex if any operand is.
 ///
 /// # Errors
-/// As there; `DType`.
+/// As [`Spec::einsum`]; `DType`.
 pub fn einsum<S: Sector, A: Array>(
     subscripts: &str,
     operands: &[&GradedTensor<S, A>],

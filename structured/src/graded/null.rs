@@ -16,11 +16,11 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// An orthonormal basis N of the states of the first `rows` legs that are orthogonal to the range of the tensor:
-    /// the row legs and a bond, which points in, with `Nᴴ A = 0` and `Nᴴ N = 1` in each charge. Singular values up to
-    /// `cutoff` times the greatest of all sectors count as 0.
+    /// Orthonormal basis N of the orthogonal complement of the range, as a tensor of the first `rows` legs and a bond
+    /// (incoming): `Nᴴ A = 0` and `Nᴴ N = 1` in each coupled sector. Singular values up to `cutoff` times the largest
+    /// one of all sectors are treated as 0.
     ///
-    /// The basis of a null space is arbitrary: it has no derivative, and none is recorded.
+    /// The basis of a null space is not unique: it has no derivative, and none is recorded.
     ///
     /// # Errors
     /// `Rows`; `Invalid` for a cutoff that is negative or not finite; `Linalg` of the factorisation.
@@ -42,14 +42,14 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         Self::of_results(to, parts)
     }
 
-    /// The structure of the null space, and its entries among those of all left singular vectors and a number 1 behind
-    /// them. `kept` of the number of a singular value: whether it is none of 0.
+    /// Structure of the null space, and a map that selects its entries from all left singular vectors followed by a
+    /// number 1. `kept(i)` is true if singular value `i` counts as nonzero.
     fn complement(
         &self,
         rows: usize,
         kept: impl Fn(usize) -> bool,
     ) -> Result<(Spec<S>, Rearrange)> {
-        // By charge of the rows: the matrix, its first singular vector, its rank.
+        // For each coupled sector of the rows: its matrix, its first singular vector, its rank.
         let (mut found, mut start, mut value) = (Vec::new(), 0, 0);
         for matrix in self.spec.matrices() {
             let count = matrix.rows.min(matrix.cols);
@@ -75,7 +75,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
                     let down = Axis { size: m, from: m, to: d };
                     build.push(from + rank, matrix.offset, false, [down, across].into_iter());
                 }
-                // All states of a charge that the columns lack.
+                // All states of a coupled sector that the column legs do not have.
                 None => {
                     let diagonal = Axis { size: m, from: 0, to: d + 1 };
                     build.push(start, matrix.offset, false, [diagonal].into_iter());

@@ -1,4 +1,4 @@
-//! Polar decompositions: an isometry and a positive factor.
+//! Polar decompositions: an isometry times a positive semidefinite factor.
 
 use t4a_diff::Array;
 use t4a_linalg::polar::{PolarOp, Side};
@@ -9,18 +9,18 @@ use crate::operation::one;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// `A = U P` or `A = P U`.
+/// Polar decomposition `A = U P` or `A = P U`.
 #[derive(Clone, Debug)]
 pub struct Polar<S, A> {
-    /// The legs and the charge of A; an isometry or the adjoint of one in each charge.
+    /// Isometry, or adjoint of one, in each coupled sector; legs and flux of A.
     pub u: GradedTensor<S, A>,
-    /// A positive semidefinite map: of the duals of the column legs (right), or of the row legs (left).
+    /// Positive semidefinite map on the duals of the column legs (right) or on the row legs (left).
     pub p: GradedTensor<S, A>,
 }
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// The polar decomposition with the first `rows` legs as rows. `A = U P` is the contraction over the column legs of
-    /// U ([`Side::Right`]), `A = P U` that over the row legs of U ([`Side::Left`]).
+    /// Polar decomposition with the first `rows` legs as rows. `A = U P` contracts the column legs of U
+    /// ([`Side::Right`]), `A = P U` the row legs of U ([`Side::Left`]).
     ///
     /// # Errors
     /// `Rows`; `Linalg` of the factorisation.
@@ -48,7 +48,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let spec = Spec::new(legs.concat(), S::TRIVIAL, own)?;
         let results = x.by_matrix(PolarOp { side }.into(), vec![x.in_order(), order])?;
         let n = 1 + usize::from(x.im.is_some());
-        // Charges that A has no matrix of are those of its zeros.
+        // Coupled sectors in which A has no matrix: P is zero there.
         let plan = spec.embed(&charges);
         let p = results[n..].iter().map(|p| one(&plan, &[p])).collect::<Result<Vec<_>>>()?;
         let u = Self::of_results(x.spec.clone(), results[..n].to_vec())?.signed()?;

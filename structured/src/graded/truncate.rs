@@ -1,4 +1,4 @@
-//! Truncation over all sectors of a bond together.
+//! Truncation of a bond over all sectors.
 
 use t4a_diff::Array;
 use t4a_linalg::degeneracy::Degeneracy;
@@ -11,20 +11,20 @@ use crate::error::{Result, StructuredError};
 use crate::operation::{Rearrange, one};
 use crate::sector::Sector;
 
-/// The leading singular triplets of all sectors.
+/// Truncated singular value decomposition.
 #[derive(Clone, Debug)]
 pub struct Truncated<S, A> {
-    /// What is kept.
+    /// The kept singular triplets.
     pub kept: Svd<S, A>,
-    /// `√Σ s²` over the values that were dropped.
+    /// `√Σ s²` over the discarded values.
     pub error: f64,
 }
 
-/// How many states of a bond to keep.
+/// Truncation policy of a bond.
 ///
-/// The policies of [`Truncation`] choose among the values of all sectors together, ties to the smaller sector.
-/// Then the number shrinks as far as it has to for degenerate values to stay together, unless nothing would
-/// be left. Last, each sector keeps its minimum, also beyond `max_dim`.
+/// The criteria of [`Truncation`] apply to the values of all sectors together; equal values prefer the smaller
+/// sector. Then the number of kept values is reduced until degenerate values are kept or discarded together, unless
+/// nothing would remain. Finally each sector keeps at least its minimum, also beyond `max_dim`.
 ///
 /// | option | ITensor | TeNPy |
 /// |---|---|---|
@@ -42,7 +42,7 @@ pub struct Truncated<S, A> {
 /// use t4a_linalg::svd::Truncation;
 /// use t4a_structured::BondTruncation;
 /// let policy = BondTruncation::from(Truncation::new().max_dim(2)).degeneracy(1e-8);
-/// // Values by sector.
+/// Numbers of kept values by sector.
 /// assert_eq!(policy.dims(&[&[3.0, 1.0], &[1.0]]), [1, 0]);
 /// assert_eq!(policy.min_per_sector(1).dims(&[&[3.0, 1.0], &[1.0]]), [1, 1]);
 /// ```
@@ -72,22 +72,22 @@ impl From<&BondTruncation> for BondTruncation {
 }
 
 impl BondTruncation {
-    /// Keeps everything.
+    /// Policy that keeps all values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// At least so many of each sector, if there are.
+    /// Keeps at least this many values of each sector, or all if it has fewer.
     pub fn min_per_sector(self, min_per_sector: usize) -> Self {
         Self { min_per_sector, ..self }
     }
 
-    /// Neighbouring values that differ by no more than this part of them are kept or dropped together.
+    /// Neighbouring values whose relative difference is at most `tolerance` are kept or discarded together.
     pub fn degeneracy(self, tolerance: f64) -> Self {
         Self { degeneracy: tolerance, ..self }
     }
 
-    /// Rejects policies that contradict themselves.
+    /// Checks that the options are consistent.
     ///
     /// # Errors
     /// `Linalg`; `Invalid` for a tolerance that is negative or NaN.
@@ -100,12 +100,12 @@ impl BondTruncation {
         Ok(())
     }
 
-    /// How many of the values of each sector are kept, of nonincreasing ones.
+    /// Number of kept values of each sector; `sectors` holds the nonincreasing values of each.
     pub fn dims(&self, sectors: &[&[f64]]) -> Vec<usize> {
         let all = sectors.iter().enumerate();
         let all = all.flat_map(|(place, own)| own.iter().map(move |&value| (value, place)));
         let mut all: Vec<(f64, usize)> = all.collect();
-        // Stable: equal values stay in the order of sectors, then of the spectrum.
+        // Stable sort: equal values stay in the order of sectors, then of the spectrum.
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
         let sorted: Vec<f64> = all.iter().map(|&(value, _)| value).collect();
         let limit = self.policy.rank(&sorted).max(1).min(all.len());
@@ -127,10 +127,10 @@ impl BondTruncation {
 }
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// The leading singular triplets, by value over all sectors, ties to the smaller sector. The kept ones
-    /// are parts of the full factors, whose rule has all of the spectrum.
+    /// Leading singular triplets, by value over all sectors; equal values prefer the smaller sector. The kept
+    /// triplets are slices of the full factors, so the derivative takes the full spectrum into account.
     ///
-    /// A bond is never empty unless the tensor has no allowed entry.
+    /// The bond has at least one state unless the tensor has no allowed entry.
     ///
     /// # Errors
     /// As [`GradedTensor::svd`]; [`BondTruncation::validate`].
@@ -143,10 +143,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         self.svd_truncated_with(rows, flux, truncation, Degeneracy::DEFAULT)
     }
 
-    /// As [`GradedTensor::svd_truncated`], with a policy for ties in its derivative.
+    /// [`GradedTensor::svd_truncated`] with a policy for degenerate values in its derivative.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradedTensor::svd_truncated`].
     pub fn svd_truncated_with(
         &self,
         rows: usize,
@@ -161,7 +161,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let sectors: Vec<&[f64]> = numbers.iter().map(|(_, own)| &own[..]).collect();
         let dims = truncation.dims(&sectors);
         let dropped = sectors.iter().zip(&dims).flat_map(|(own, &dim)| &own[dim..]);
-        // Squares could leave the range.
+        // `hypot` avoids overflow of the squares.
         let error = dropped.copied().fold(0.0, f64::hypot);
 
         let cut = |tensor: &Self, axis: usize| tensor.moved(tensor.spec.restrict(axis, &dims)?);

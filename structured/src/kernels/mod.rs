@@ -1,13 +1,13 @@
-//! Plans on memory: the only unsafe code of this crate.
+//! Execution of plans on memory: the only unsafe code of this crate.
 //!
 //! ```text
 //! moves      strided copies of blocks, with signs
 //! products   matrix products of coupled sectors
-//! panels     both at once, by parts that lie in a cache
-//! short      products two of whose sides are short
+//! panels     copies and products interleaved, in cache-sized panels
+//! short      products with two short dimensions
 //! ```
 //!
-//! Plans have checked every place; buffers are as long as the plan says, which is checked here.
+//! The constructors of plans check every offset; the length of each buffer is checked against the plan here.
 
 mod moves;
 mod panels;
@@ -21,7 +21,7 @@ use t4a_tensor::{AnyTensor, DType, Element, Layout, Tensor, TensorError};
 use crate::error::{Result, StructuredError};
 use crate::plan::{Contraction, Rearrangement};
 
-/// Memory that is not written yet.
+/// Uninitialised memory for a result.
 struct Fresh<T> {
     buffer: Buffer,
     first: *mut T,
@@ -29,29 +29,29 @@ struct Fresh<T> {
 
 impl<T: Element> Fresh<T> {
     fn new(len: usize) -> Result<Self> {
-        // The pool refuses what exceeds the address space.
+        // The pool rejects sizes beyond the address space, which `saturating_mul` produces on overflow.
         let mut buffer = Buffer::alloc(len.saturating_mul(size_of::<T>()))?;
-        // A fresh buffer has one owner.
+        // A new buffer has one owner, so a mutable pointer is available.
         let first = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut()).cast();
         Ok(Self { buffer, first })
     }
 
     /// # Safety
-    /// All of its `len` elements are written.
+    /// All `len` elements are written.
     unsafe fn finish(self, op: &'static str, len: usize) -> Result<AnyTensor> {
         let layout = Layout::contiguous(op, &[len], size_of::<T>())?;
-        // SAFETY: the caller's promise; the buffer has room for `len` elements.
+        // SAFETY: the elements are written (contract of this function), and the buffer has room for `len` of them.
         Ok(unsafe { Tensor::<T>::from_buffer(self.buffer, layout)? }.into())
     }
 }
 
-/// The elements of a flat tensor of this length.
+/// Elements of a flat tensor; checks its length.
 fn flat<'a, T: Element>(op: &'static str, x: &'a AnyTensor, required: usize) -> Result<&'a [T]> {
     let slice = x.typed::<T>()?.as_slice().filter(|x| x.len() == required);
     slice.ok_or(StructuredError::LengthMismatch { op, required, given: x.numel() })
 }
 
-/// Runs an expression with the element type of a tensor, real or complex.
+/// Evaluates an expression for the element type of a tensor, real or complex.
 macro_rules! on_fields {
     ($op:expr, $dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
@@ -80,7 +80,7 @@ pub(crate) fn unsupported(op: &'static str, dtype: DType) -> StructuredError {
     TensorError::DTypeUnsupported { op, dtype, expected: "f32 or f64" }.into()
 }
 
-/// `R x`.
+/// `y = R x`.
 pub(crate) fn rearrange(
     op: &'static str,
     plan: &Rearrangement,
@@ -93,7 +93,7 @@ pub(crate) fn rearrange(
     ) -> Result<AnyTensor> {
         let x = flat::<T>(op, x, plan.from_len())?;
         let y = Fresh::<T>::new(plan.to_len())?;
-        // SAFETY: both are as long as the plan says.
+        // SAFETY: the lengths of both buffers are those of the plan.
         unsafe {
             moves::run(plan, x.as_ptr(), y.first, parallel::worthwhile(plan.elements(), 1));
             y.finish(op, plan.to_len())
@@ -103,7 +103,7 @@ pub(crate) fn rearrange(
     on_fields!(op, x.dtype(), T => typed::<T>(op, plan, &x))
 }
 
-/// The contraction of two flat tensors.
+/// Contraction of two flat tensors.
 pub(crate) fn contract(
     op: &'static str,
     plan: &Contraction,
@@ -122,22 +122,22 @@ pub(crate) fn contract(
         let [la, lb, lc] = plan.lens();
         let (x, y) = (flat::<T>(op, x, la)?, flat::<T>(op, y, lb)?);
         let z = Fresh::<T>::new(lc)?;
-        // One block for all that is rearranged as a whole.
+        // One scratch buffer for all operands that are rearranged as a whole.
         let panels = plan.panels();
         let [a, b, c] = [0, 1, 2].map(|operand| {
             let moves = plan.operands().into_iter().chain([plan.result()]).nth(operand).flatten();
             moves.filter(|_| panels.is_none_or(|panels| panels.operand != operand))
         });
         let room = |plan: Option<&Rearrangement>, len: fn(&Rearrangement) -> usize| {
-            // Each begins on a cache line.
+            // Each part starts on a cache line.
             plan.map_or(0, len).next_multiple_of(64 / size_of::<T>())
         };
         let ra = room(a, Rearrangement::to_len);
         let rb = room(b, Rearrangement::to_len);
         let rc = room(c, Rearrangement::from_len);
         let scratch = Fresh::<T>::new(ra + rb + rc)?;
-        // SAFETY: the parts of the scratch are as long as the plan says and lie one behind the other; x, y
-        // and z are as long as the plan says. Moves and products write all of what is read next.
+        // SAFETY: the parts of the scratch buffer have the lengths of the plan and do not overlap; x, y and z have
+        // the lengths of the plan. Every element is written by a move or a product before it is read.
         unsafe {
             let at = |offset| scratch.first.wrapping_add(offset);
             let enter = |plan: Option<&Rearrangement>, x: &[T], to: *mut T| match plan {
@@ -149,7 +149,7 @@ pub(crate) fn contract(
             };
             let (a, b) = (enter(a, x, at(0)), enter(b, y, at(ra)));
             let products = plan.products();
-            // An element that moves is as dear as 64 steps of a product (bench `graded`).
+            // Moving an element costs as much as 64 multiply-adds (bench `graded`).
             let moved = panels.map_or(0, |panels| panels.elements);
             let parallel = parallel::worthwhile_steps(products.steps().saturating_add(64 * moved));
             let to = if c.is_some() { at(ra + rb) } else { z.first };

@@ -5,9 +5,9 @@ use t4a_algebra::parallel::{self, SendPtr};
 
 use crate::plan::{Axis, Move, Rearrangement};
 
-/// Parts of a plan for threads: their number does not depend on that of the threads.
+/// Number of parallel parts of a plan; fixed, so that it does not depend on the number of threads.
 const PARTS: usize = 16;
-/// Rows and columns of a transposition that stay in registers and the first-level cache.
+/// Rows and columns of a transposition tile, which fits registers and the L1 cache.
 const TILE: usize = 16;
 
 /// `y = R x`.
@@ -15,7 +15,7 @@ const TILE: usize = 16;
 /// # Safety
 /// x holds `from_len` elements, y has room for `to_len`.
 pub(super) unsafe fn run<T: Numeric>(plan: &Rearrangement, x: *const T, y: *mut T, parallel: bool) {
-    // SAFETY: moves stay inside of both; see below for those that run at once.
+    // SAFETY: all moves stay inside of both buffers; see below for concurrent moves.
     unsafe {
         if !plan.is_full() {
             (0..plan.to_len()).for_each(|i| y.wrapping_add(i).write(T::ZERO));
@@ -30,26 +30,26 @@ pub(super) unsafe fn run<T: Numeric>(plan: &Rearrangement, x: *const T, y: *mut 
         let (x, y) = (SendPtr(x.cast_mut()), SendPtr(y));
         let parts = PARTS.min(moves.len());
         parallel::for_each(parts, true, &|part| {
-            // Neighbours go to different parts, which evens out blocks of different sizes.
+            // Neighbouring moves belong to different parts, which balances blocks of different sizes.
             for one in moves.iter().skip(part).step_by(parts) {
-                // The plan is disjoint: no two moves write the same element.
+                // SAFETY: the plan is disjoint, that is, no two moves write the same element.
                 copy(plan, one, x.get(), y.get());
             }
         });
     }
 }
 
-/// Some of the moves, each of a place of its own.
+/// Executes a range of the moves of a disjoint plan.
 ///
 /// # Safety
-/// They stay inside of what x holds and y has room for.
+/// These moves stay inside of the initialised elements of x and of the memory of y.
 pub(super) unsafe fn some<T: Numeric>(
     plan: &Rearrangement,
     which: std::ops::Range<usize>,
     x: *const T,
     y: *mut T,
 ) {
-    // SAFETY: passed on.
+    // SAFETY: contract of this function.
     plan.moves()[which].iter().for_each(|one| unsafe { copy(plan, one, x, y) });
 }
 
@@ -57,7 +57,7 @@ unsafe fn copy<T: Numeric>(plan: &Rearrangement, one: &Move, x: *const T, y: *mu
     let axes = plan.axes(one);
     // SAFETY: inside of both buffers.
     unsafe {
-        // Of a panel the buffer would begin elsewhere.
+        // `wrapping_add`: the buffer of a panel may begin before its allocation.
         let (x, y) = (x.wrapping_add(one.from), y.wrapping_add(one.to));
         match one.negative {
             false => walk::<T, false>(axes, x, y),
@@ -93,7 +93,7 @@ unsafe fn walk<T: Numeric, const NEGATIVE: bool>(axes: &[Axis], x: *const T, y: 
     }
 }
 
-/// Short runs without gaps, as small blocks have them: of a length that the compiler knows.
+/// Copies short contiguous runs of a length N known at compile time, as small blocks have them.
 unsafe fn runs<T: Numeric, const NEGATIVE: bool, const N: usize>(
     axes: &[Axis],
     x: *const T,
@@ -137,10 +137,10 @@ unsafe fn line<T: Numeric, const NEGATIVE: bool>(axis: &Axis, x: *const T, y: *m
     }
 }
 
-/// A run without gaps. Short ones are the rule, for which a call of `memcpy` costs more than the copy.
+/// Copies one contiguous run. Most runs are short; a call of `memcpy` would cost more than the copy.
 #[inline(always)]
 unsafe fn run_of<T: Numeric, const NEGATIVE: bool>(len: usize, x: *const T, y: *mut T) {
-    // SAFETY: passed on.
+    // SAFETY: contract of this function.
     unsafe {
         if !NEGATIVE && len >= 32 {
             return std::ptr::copy_nonoverlapping(x, y, len);
@@ -168,7 +168,7 @@ unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
     // SAFETY: inside of both buffers.
     unsafe {
         if inner.size < 4 && outer.size > 2 * inner.size && outer.from < inner.from {
-            // Long lines of x instead of short ones of y.
+            // Long runs of x are read instead of writing short runs of y.
             for j in 0..inner.size {
                 line::<T, NEGATIVE>(outer, x.add(j * inner.from), y.add(j * inner.to));
             }
@@ -180,7 +180,7 @@ unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
             }
             return;
         }
-        // x runs along the outer axis, y along the inner one: tile by tile.
+        // x is contiguous along the outer axis, y along the inner one: tiled transposition.
         for i0 in (0..outer.size).step_by(TILE) {
             for j0 in (0..inner.size).step_by(TILE) {
                 let (rows, cols) = (TILE.min(outer.size - i0), TILE.min(inner.size - j0));
@@ -195,7 +195,7 @@ unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
     }
 }
 
-/// Adds to y instead of writing it.
+/// Adds to y instead of overwriting it.
 unsafe fn add<T: Numeric>(axes: &[Axis], one: &Move, x: *const T, y: *mut T) {
     unsafe fn walk<T: Numeric>(axes: &[Axis], negative: bool, x: *const T, y: *mut T) {
         // SAFETY: inside of both buffers.
@@ -211,6 +211,6 @@ unsafe fn add<T: Numeric>(axes: &[Axis], one: &Move, x: *const T, y: *mut T) {
             }
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the move stays inside of both buffers.
     unsafe { walk(axes, one.negative, x.add(one.from), y.add(one.to)) }
 }

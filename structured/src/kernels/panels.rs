@@ -1,4 +1,4 @@
-//! Contractions by panels: moves and products of the same few rows, one after the other.
+//! Contractions by panels: moves and products of the same few rows alternate.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use super::products::strides;
 use super::{moves, short};
 use crate::plan::{Along, Contraction, Panels, along};
 
-/// Memory of a panel that each thread keeps: lines of the cache.
+/// Panel memory of a thread, in cache lines; reused between calls.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 #[allow(dead_code, reason = "room only")]
@@ -20,7 +20,7 @@ thread_local! {
     static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Runs with room for so many elements, which are not written.
+/// Calls `f` with uninitialised, thread-local room for this many elements.
 fn with_room<T>(elements: usize, f: impl FnOnce(*mut T)) {
     let lines = (elements * size_of::<T>()).div_ceil(size_of::<Line>());
     let mut room = KEPT.take();
@@ -31,11 +31,11 @@ fn with_room<T>(elements: usize, f: impl FnOnce(*mut T)) {
     KEPT.set(room);
 }
 
-/// All of C: of A and B as they lie, but for the operand of the panels, which is given before it moves, or
-/// written after.
+/// Computes all of C. The operand of the panels is passed in its original layout (A or B, before its moves; C, after
+/// them); the other two are passed as the products need them.
 ///
 /// # Safety
-/// The buffers hold, or have room for, as many elements as the plan says.
+/// The buffers have the lengths of the plan; A and B are initialised.
 pub(super) unsafe fn run<T: Numeric>(
     plan: &Contraction,
     panels: &Panels,
@@ -47,7 +47,7 @@ pub(super) unsafe fn run<T: Numeric>(
 {
     let (products, Some(moved)) = (plan.products(), panels.moves(plan)) else { return };
     let groups = products.groups();
-    // SAFETY: see below; here elements of C are written that no product has, and those that nothing moves to.
+    // SAFETY: see below. Elements of C that no product and no move writes are zeroed here.
     unsafe {
         if panels.operand == 2 {
             let whole = plan.result().is_some_and(|plan| plan.is_full());
@@ -77,7 +77,7 @@ pub(super) unsafe fn run<T: Numeric>(
         with_room::<T>(panels.room, |room| {
             for (k, panel) in own_panels.iter().enumerate() {
                 let (first, rows) = (panel.first, panel.rows);
-                // Where the matrices would begin if they were whole.
+                // Offsets of the matrices as if the rearranged operand were stored as a whole.
                 let mut at = [a.get(), b.get(), c.get()];
                 for (at, view) in at.iter_mut().zip(views) {
                     *at = at.wrapping_add(view.offset);
@@ -85,8 +85,8 @@ pub(super) unsafe fn run<T: Numeric>(
                 at[panels.operand] = room.wrapping_sub(first * len);
                 let base = at[panels.operand].wrapping_sub(own.offset);
                 let which = panel.moves.0 as usize..panel.moves.1 as usize;
-                // SAFETY: the plan has found that moves of a panel stay in its rows, for which there is room;
-                // tasks have rows or columns of C, or matrices of it, for themselves.
+                // SAFETY: the plan has verified that the moves of a panel stay in its rows, which fit the panel
+                // memory. Different tasks write disjoint rows, columns or matrices of C.
                 unsafe {
                     if panels.operand < 2 {
                         if !panel.full {
@@ -119,7 +119,7 @@ pub(super) unsafe fn run<T: Numeric>(
     parallel::for_each(panels.tasks.len(), parallel, &task);
 }
 
-/// `C = A B`, or `C += A B`; short products on this thread.
+/// `C = A B` or `C += A B`; short products run on this thread.
 pub(super) fn multiply<T: Numeric>(
     a: MatRef<'_, T>,
     b: MatRef<'_, T>,

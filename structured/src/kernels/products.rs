@@ -1,7 +1,7 @@
-//! Matrix products of coupled sectors, over threads.
+//! Matrix products of coupled sectors on several threads.
 //!
-//! Products with much of the arithmetic run one after the other on all threads, the others at once on one
-//! thread each, those that take longest first. Neither changes the order of any sum.
+//! Large products run one after another on all threads; the others run concurrently on one thread each, longest
+//! first. Neither changes the order of any sum.
 
 use t4a_algebra::gemm::{MatMut, MatRef, Parallelism};
 use t4a_algebra::parallel::{self, SendPtr};
@@ -10,13 +10,13 @@ use t4a_algebra::{Numeric, Semiring, Standard};
 use super::panels::multiply;
 use crate::plan::{Group, Products, View};
 
-/// Multiply-adds from which a product may be cut into pieces.
+/// Number of multiply-adds from which one product may use several threads.
 const MANY_STEPS: usize = 1 << 21;
 
-/// All of C.
+/// Computes all of C.
 ///
 /// # Safety
-/// The buffers hold, or have room for, as many elements as the plan says.
+/// The buffers have the lengths of the plan; A and B are initialised.
 pub(super) unsafe fn run<T: Numeric>(
     plan: &Products,
     a: *const T,
@@ -27,7 +27,7 @@ pub(super) unsafe fn run<T: Numeric>(
     Standard: Semiring<T>,
 {
     let groups = plan.groups();
-    // SAFETY: views lie in their buffers, those of C apart from each other.
+    // SAFETY: views are inside of their buffers, and the views of C do not overlap.
     unsafe {
         if !parallel {
             return groups.iter().for_each(|x| group(plan, x, a, b, c, Parallelism::Seq));
@@ -60,8 +60,8 @@ unsafe fn group<T: Numeric>(
     let [va, vb, vc] = plan.views();
     let to = vc[group.c as usize];
     let terms = plan.terms_of(group);
-    // SAFETY: views lie in their buffers and shapes fit, which the plan has checked; nobody else writes
-    // this part of C.
+    // SAFETY: the plan has checked that the views are inside of their buffers and that the shapes match; no other
+    // thread writes this view of C.
     unsafe {
         if terms.is_empty() {
             return (0..to.len()).for_each(|i| c.wrapping_add(to.offset + i).write(T::ZERO));
@@ -84,6 +84,6 @@ pub(super) fn strides(view: View) -> (isize, isize) {
 
 unsafe fn matrix<'a, T>(view: View, x: *const T) -> MatRef<'a, T> {
     let (rs, cs) = strides(view);
-    // SAFETY: the view lies in the buffer.
+    // SAFETY: the view is inside of the buffer.
     unsafe { MatRef::from_raw_parts(x.wrapping_add(view.offset), (view.rows, view.cols), (rs, cs)) }
 }

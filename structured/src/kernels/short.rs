@@ -1,5 +1,5 @@
-//! Products of matrices two of whose sides are short, as an operator of few states with a tensor of many: read
-//! once as they lie, without packing (bench `graded`).
+//! Matrix products with two short dimensions, as of an operator on few states with a tensor of many: operands are
+//! read once, without packing (bench `graded`).
 
 use t4a_algebra::Numeric;
 use t4a_algebra::gemm::{MatMut, MatRef};
@@ -7,17 +7,17 @@ use t4a_algebra::simd::{self, Loop};
 
 use crate::plan::SHORT;
 
-/// Least length of the long side.
+/// Minimum length of the long dimension.
 const LONG: usize = 16;
 
-/// A matrix with rows one behind the other, `pitch` apart.
+/// Row-major matrix with a row stride of `pitch` elements.
 #[derive(Clone, Copy)]
 struct Rows<P> {
     at: P,
     pitch: usize,
 }
 
-/// The product, if it is one of this kind.
+/// Computes the product if its shape is supported; returns true if so.
 pub(super) fn multiply<T: Numeric>(
     a: &MatRef<'_, T>,
     b: &MatRef<'_, T>,
@@ -71,7 +71,7 @@ pub(super) fn multiply<T: Numeric>(
     false
 }
 
-/// `C = A B` with many rows: B lies in registers.
+/// `C = A B` with many rows; B is held in registers.
 fn down<T: Numeric>(
     (m, k, n): (usize, usize, usize),
     a: Rows<*const T>,
@@ -82,7 +82,7 @@ fn down<T: Numeric>(
     for (l, row) in small.iter_mut().enumerate().take(k) {
         for (j, x) in row.iter_mut().enumerate().take(n) {
             let (at, offset) = b(l, j);
-            // SAFETY: (l, j) is a place of B.
+            // SAFETY: (l, j) is an element of B.
             *x = unsafe { at.offset(offset).read() };
         }
     }
@@ -116,10 +116,10 @@ impl<T: Numeric, const K: usize, const W: usize> Loop for Down<'_, T, K, W> {
         for (to, from) in small.iter_mut().zip(b) {
             to.copy_from_slice(&from[..W]);
         }
-        // W elements are written per row, of which the next row writes over those behind its own.
+        // W elements are written per row; those after the row's own are overwritten by the next row.
         let whole = (m - 1) * c.pitch + n;
         let safe = if whole >= W { ((whole - W) / c.pitch + 1).min(m) } else { 0 };
-        // Elements between rows belong to others.
+        // Elements between the rows belong to other views and must not be overwritten.
         let safe = if c.pitch == n || n == W { safe } else { 0 };
         let row = |i: usize| {
             let from = a.at.wrapping_add(i * a.pitch);
@@ -135,19 +135,19 @@ impl<T: Numeric, const K: usize, const W: usize> Loop for Down<'_, T, K, W> {
             sum
         };
         for i in 0..safe {
-            // SAFETY: W elements of C follow.
+            // SAFETY: at least W elements of C follow.
             unsafe { c.at.wrapping_add(i * c.pitch).cast::<[T; W]>().write_unaligned(row(i)) }
         }
         for i in safe..m {
             for (j, &x) in row(i).iter().enumerate().take(n) {
-                // SAFETY: (i, j) is a place of C.
+                // SAFETY: (i, j) is an element of C.
                 unsafe { c.at.wrapping_add(i * c.pitch + j).write(x) }
             }
         }
     }
 }
 
-/// `C = Aᵀ B` of A and B with many rows: C lies in registers.
+/// `C = Aᵀ B` with many rows of A and B; C is held in registers.
 fn across<T: Numeric>(
     (m, k, n): (usize, usize, usize),
     a: Rows<*const T>,
@@ -177,7 +177,7 @@ fn store<T: Numeric, const M: usize, const W: usize>(
         for (j, &x) in row.iter().enumerate().take(n) {
             let at = i as isize * c.row_stride() + j as isize * c.col_stride();
             let at = c.as_mut_ptr().wrapping_offset(at);
-            // SAFETY: (i, j) is a place of C, which is written if it is added to.
+            // SAFETY: (i, j) is an element of C, which is initialised if `accumulate`.
             unsafe { at.write(if accumulate { at.read().add(x) } else { x }) }
         }
     }
@@ -196,7 +196,7 @@ impl<T: Numeric, const M: usize, const W: usize> Loop for Across<T, M, W> {
     #[inline(always)]
     fn run(self) -> Self::Output {
         let Self { k, n, a, b } = self;
-        // W elements are read per row, those behind its own for nothing.
+        // W elements are read per row; those after the row's own are ignored.
         let whole = (k - 1) * b.pitch + n;
         let safe = if whole >= W { ((whole - W) / b.pitch + 1).min(k) } else { 0 };
         let mut sums = [[[T::ZERO; W]; M]; 2];
@@ -209,10 +209,10 @@ impl<T: Numeric, const M: usize, const W: usize> Loop for Across<T, M, W> {
                 }
             }
         };
-        // SAFETY: W elements of B follow.
+        // SAFETY: at least W elements of B follow.
         let read =
             |l: usize| unsafe { b.at.wrapping_add(l * b.pitch).cast::<[T; W]>().read_unaligned() };
-        // Two sums at once: a multiply-add waits for the one before.
+        // Two independent accumulators hide the latency of the multiply-add.
         let pairs = safe / 2 * 2;
         for l in (0..pairs).step_by(2) {
             let [even, odd] = &mut sums;
@@ -222,7 +222,7 @@ impl<T: Numeric, const M: usize, const W: usize> Loop for Across<T, M, W> {
         for l in pairs..k {
             let mut y = [T::ZERO; W];
             for (j, y) in y.iter_mut().enumerate().take(n) {
-                // SAFETY: (l, j) is a place of B.
+                // SAFETY: (l, j) is an element of B.
                 *y = unsafe { b.at.wrapping_add(l * b.pitch + j).read() };
             }
             add(&mut sums[0], l, y);

@@ -1,4 +1,4 @@
-//! Linear algebra by coupled sectors.
+//! Linear algebra on the matrices of coupled sectors.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use super::{check, shared};
 use crate::error::{Result, StructuredError};
 use crate::plan::MatrixList;
 
-/// An operation on one matrix, on each matrix of a buffer. Result `i` of all of them is one array, in the
-/// order that the plan says. The rules are those of the matrices.
+/// Applies a matrix operation to each matrix of a buffer. Result `i` of all matrices is one flat array, in the order
+/// given by the plan. Derivative rules are those of the matrix operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ByMatrix {
-    /// What is computed of each.
+    /// Operation on one matrix.
     pub op: MatrixOp,
-    /// Whether operands and results of the type of the operands are pairs of arrays.
+    /// True if complex operands and results are pairs of real arrays.
     pub complex: bool,
-    /// The matrices.
+    /// Sizes and orders of the matrices.
     #[serde(with = "shared")]
     pub plan: Arc<MatrixList>,
 }
 
-/// Multiply-adds of factorisations that one thread does.
+/// Multiply-adds below which one thread executes all factorisations.
 const FEW_STEPS: usize = 1 << 17;
 
 impl ByMatrix {
@@ -37,7 +37,7 @@ impl ByMatrix {
         1 + usize::from(self.complex)
     }
 
-    /// Each array of the results with the result that it is part of.
+    /// For each array of the results, the index of its result.
     fn arrays(&self) -> Vec<usize> {
         let arrays = |kind: &PartKind| match kind {
             PartKind::Full => self.operands(),
@@ -48,12 +48,12 @@ impl ByMatrix {
         kinds.flat_map(|(i, kind)| vec![i; arrays(kind)]).collect()
     }
 
-    /// Sizes of result `i` of each matrix.
+    /// Size of result `i` for each matrix.
     fn sizes(&self, i: usize) -> Vec<[usize; 2]> {
         self.plan.sizes().iter().map(|&size| self.op.sizes(&[size])[i]).collect()
     }
 
-    /// The matrix at each place of the buffer.
+    /// Splits the buffer into its matrices.
     fn matrices<A: Array>(&self, x: &A) -> Vec<A> {
         let mut next = 0;
         let one = |&[m, n]: &[usize; 2]| {
@@ -63,7 +63,7 @@ impl ByMatrix {
         self.plan.sizes().iter().map(one).collect()
     }
 
-    /// The operands of each matrix.
+    /// Operands of the matrix operation for each matrix.
     fn inputs<A: Array>(&self, inputs: impl IntoIterator<Item = A>) -> Vec<Vec<Value<A>>> {
         let mut all = vec![Vec::new(); self.plan.sizes().len()];
         for x in inputs {
@@ -74,7 +74,7 @@ impl ByMatrix {
         all
     }
 
-    /// Results of all matrices, one array behind the other.
+    /// Concatenates the results of all matrices.
     fn join<A: Array>(&self, like: &A, parts: &[Outcome<A>]) -> Outcome<A> {
         let array = |(k, i): (usize, usize)| {
             let flat = |&place: &u32| {
@@ -87,7 +87,7 @@ impl ByMatrix {
         Outcome::new(self.arrays().into_iter().enumerate().map(array).collect())
     }
 
-    /// By matrix, the parts of the arrays of results.
+    /// Splits the result arrays by matrix.
     fn split<A: Array>(&self, results: &[Option<A>]) -> Vec<Vec<Option<A>>> {
         let mut all = vec![vec![None; results.len()]; self.plan.sizes().len()];
         for (k, (x, i)) in results.iter().zip(self.arrays()).enumerate() {
@@ -102,7 +102,7 @@ impl ByMatrix {
         all
     }
 
-    /// Cotangents, with the rule of one matrix.
+    /// Cotangents of the buffer, by the rule of the matrix operation.
     fn back<A: Array>(
         &self,
         reverse: &Reverse<'_, A>,
@@ -118,7 +118,8 @@ impl ByMatrix {
         let mut parts = vec![Vec::new(); n];
         for (k, inputs) in inputs.iter().enumerate() {
             let size = self.plan.sizes()[k];
-            // What an operation keeps beside its results differs from matrix to matrix: once more.
+            // Auxiliary data that the operation saves has no common layout for all matrices: the forward pass is
+            // repeated.
             let saves = !self.op.hidden().is_empty() || self.op.saves(size, true).is_some();
             let out = match saves {
                 true => A::apply(&op, inputs, &tracked)?,

@@ -1,4 +1,4 @@
-//! Contractions of two flat arrays.
+//! Contraction of two flat arrays.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::error::{Result, StructuredError};
 use crate::kernels;
 use crate::plan::{Contraction, Products, View};
 
-/// `z = Q · products(P x, P′ y)`: bilinear, and so are its rules. Complex numbers are
+/// `z = Q · products(P x, P′ y)`: bilinear, and so are its derivative rules. Complex operands are handled by
 /// [`Pairs<Contract>`](t4a_diff::Pairs).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Contract {
-    /// The rearrangements and products.
+    /// Rearrangements and products.
     #[serde(with = "shared")]
     pub plan: Arc<Contraction>,
 }
 
 impl Contract {
-    /// The contraction of `(z̄, y)`, or of `(x, z̄)`, that is the cotangent of operand `i`.
+    /// Contraction of `(z̄, y)` for i = 0, or of `(x, z̄)` for i = 1, that gives the cotangent of operand `i`.
     pub fn cotangent(&self, i: usize) -> Self {
         Self { plan: self.plan.cotangent(i) }
     }
@@ -50,7 +50,7 @@ impl Operation for Contract {
         Ok(portable(&self.plan, inputs[0].float(), inputs[1].float())?.into())
     }
 
-    /// Operands may be complex.
+    /// Operands may have complex dtypes.
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         let (x, y) = (inputs[0].float().tensor()?, inputs[1].float().tensor()?);
         Ok(Eager::from(kernels::contract(self.name(), &self.plan, x, y)?).into())
@@ -88,8 +88,8 @@ impl Operation for Contract {
     }
 }
 
-/// True if one complex product is not slower than four real ones. Time of the former by that of the latter (two-core
-/// AVX2 machine, one thread, bench `complex`; D states over nine charges, steps of a two-site Hamiltonian):
+/// True if one complex product is at least as fast as four real ones. Ratio of their times (two-core AVX2 machine,
+/// one thread, bench `complex`; D states over nine charges, steps of a two-site Hamiltonian):
 ///
 /// ```text
 ///                          D = 8          64         256        1024      c64  c32
@@ -103,10 +103,10 @@ fn is_joined(plan: &Contraction) -> bool {
     moves || plan.products().steps() / (a + b).max(1) < STEPS
 }
 
-/// Steps per element of the operands from which products alone take no less time joined.
+/// Multiply-adds per operand element above which the products dominate, so that joining gains nothing.
 const STEPS: usize = 64;
 
-/// The contraction of real arrays in the vocabulary: gather, a product per term, scatter.
+/// Contraction of real arrays by operations of [`Array`]: gather, one product per term, scatter.
 fn portable<A: Array>(plan: &Contraction, x: &A, y: &A) -> Result<A> {
     let enter = |plan: Option<&_>, x: &A| {
         plan.map_or_else(|| Ok(x.clone()), |plan| rearrange::portable(plan, x))

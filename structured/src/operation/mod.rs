@@ -1,17 +1,17 @@
-//! Structured operations as values over flat arrays: shapes, portable definitions, rules.
+//! Structured operations on flat arrays as values: shapes, portable definitions, derivative rules.
 //!
 //! ```text
 //! Rearrange      y = R x: permute, fuse, split, trace, signs, dense conversion; the vjp is Rᵀ
-//! Contract       matrix products of coupled sectors; the vjp is two of them
-//! ContractOver   the same over another semiring
-//! Network        several of these, as one operation
+//! Contract       matrix products of coupled sectors; the vjp is two contractions
+//! ContractOver   contraction over another semiring
+//! Network        sequence of rearrangements and contractions as one operation
 //! ByMatrix       factorisations and functions of each matrix
-//! ScaleBond      entries times numbers of a leg
-//! Inner, Norm    numbers of all entries
+//! ScaleBond      entries times the values of a diagonal tensor on a leg
+//! Inner, Norm    inner product and norm of all entries
 //! ```
 //!
-//! They know no sectors: those are in the structures beside the arrays. Sums, multiples and elementwise
-//! maps of one structure are those of the arrays.
+//! The operations contain no sectors; these are in the structures stored next to the arrays. Sums, multiples and
+//! elementwise functions of tensors with one structure are those of their arrays.
 
 mod by_matrix;
 mod contract;
@@ -33,7 +33,7 @@ use t4a_diff::{Array, Meta, Operation, Value};
 
 use crate::error::{Result, StructuredError};
 
-/// Plans that operations share, as data.
+/// Serialisation of plans, which operations share through `Arc`.
 mod shared {
     use std::sync::Arc;
 
@@ -53,7 +53,7 @@ mod shared {
     }
 }
 
-/// Checks flat operands of these lengths and of one float dtype.
+/// Checks that the operands are flat, of these lengths and of one float dtype.
 fn check(op: &'static str, lens: &[usize], inputs: &[Meta]) -> Result<()> {
     if inputs.len() != lens.len() {
         let message = format!("{} operands are required, given {}", lens.len(), inputs.len());
@@ -75,7 +75,7 @@ fn check(op: &'static str, lens: &[usize], inputs: &[Meta]) -> Result<()> {
     }
 }
 
-/// The results of an operation on these arrays.
+/// Applies an operation to these arrays; returns all results.
 pub(crate) fn apply<A: Array, O: Operation<Error = StructuredError>>(
     op: &O,
     inputs: &[&A],
@@ -85,7 +85,7 @@ pub(crate) fn apply<A: Array, O: Operation<Error = StructuredError>>(
     Ok(A::apply(op, &inputs, &tracked)?.results)
 }
 
-/// The result of an operation that has one.
+/// Applies an operation with one result.
 pub(crate) fn one<A: Array, O: Operation<Error = StructuredError>>(
     op: &O,
     inputs: &[&A],

@@ -9,20 +9,20 @@ use super::{Contract, Rearrange, apply, check, one, shared};
 use crate::error::{Result, StructuredError};
 use crate::plan::{Contraction, Sequence, SequenceStep};
 
-/// Rearrangements and contractions one after the other. Intermediates are hidden results: the rule goes
-/// backwards through them, and is differentiated through them.
+/// Sequence of rearrangements and contractions. Intermediates are hidden results; the vjp runs through them in
+/// reverse order and is itself differentiable.
 ///
-/// Complex operands are pairs of arrays one behind the other, the result is one.
+/// Complex operands are pairs of consecutive arrays; the result is a pair.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Network {
-    /// The steps.
+    /// Steps of the sequence.
     #[serde(with = "shared")]
     pub plan: Arc<Sequence>,
-    /// Whether operands are pairs.
+    /// True if operands are pairs of arrays.
     pub complex: bool,
 }
 
-/// A slot: one array, or two of a pair.
+/// Value of a slot: one array, or a complex pair.
 type Slot<A> = Vec<A>;
 
 impl Network {
@@ -92,7 +92,7 @@ impl Operation for Network {
         for step in steps {
             slots.push(self.step(step, &slots)?);
             if !keeps {
-                // Nobody asks for them again.
+                // Each slot is consumed once: its memory is released.
                 step.slots().iter().for_each(|&slot| slots[slot as usize].clear());
             }
         }
@@ -114,7 +114,7 @@ impl Operation for Network {
         for step in steps {
             wanted.push(step.slots().iter().any(|&slot| wanted[slot as usize]));
         }
-        // Of all slots; those of hidden results are given where this rule is differentiated.
+        // Cotangents of all slots. Those of hidden results are given only when this rule itself is differentiated.
         let mut all: Vec<Vec<Option<A>>> = vec![vec![None; n]; count + steps.len()];
         for (slot, given) in all[count..].iter_mut().zip(reverse.hidden.chunks(n)) {
             slot.clone_from_slice(given);

@@ -1,4 +1,4 @@
-//! Numbers of flat arrays.
+//! Scalar functions of flat arrays: inner product and norm.
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
@@ -6,16 +6,16 @@ use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value
 use super::check;
 use crate::error::{Result, StructuredError};
 
-/// Operands of one length.
+/// Checks that the operands have equal lengths.
 fn equal(op: &'static str, count: usize, inputs: &[Meta]) -> Result<()> {
     let len = inputs.first().map_or(0, |x| x.shape.iter().product());
     check(op, &vec![len; count], inputs)
 }
 
-/// `Σ x* y` of entries, one element. Complex operands are pairs of arrays, the result is one.
+/// `Σ x* y` over entries, one element. Complex operands are pairs of arrays; the result is a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Inner {
-    /// Whether operands are pairs.
+    /// True if operands are pairs of arrays.
     pub complex: bool,
 }
 
@@ -64,10 +64,10 @@ impl Operation for Inner {
     }
 }
 
-/// `√Σ |x|²`, one element; its derivative at 0 is 0. Complex operands are pairs of arrays.
+/// `√Σ |x|²`, one element. The derivative at 0 is 0. Complex operands are pairs of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Norm {
-    /// Whether the operand is a pair.
+    /// True if the operand is a pair of arrays.
     pub complex: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Result, StructuredError};
 use crate::kernels;
 use crate::plan::Rearrangement;
 
-/// `y = R x` on flat arrays. The rule: `x̄ = Rᵀ ȳ`, of the same kind.
+/// `y = R x` on flat arrays. The vjp `x̄ = Rᵀ ȳ` is a rearrangement too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rearrange {
     /// `R`.
@@ -62,7 +62,7 @@ impl Operation for Rearrange {
     }
 }
 
-/// `R x` in the vocabulary: gather, signs, scatter.
+/// `R x` by operations of [`Array`]: gather, signs, scatter.
 pub(super) fn portable<A: Array>(plan: &Rearrangement, x: &A) -> Result<A> {
     let (n, m) = (plan.from_len(), plan.to_len());
     let zeros = |len| x.full(&[len], 0.0);
@@ -79,7 +79,7 @@ pub(super) fn portable<A: Array>(plan: &Rearrangement, x: &A) -> Result<A> {
         let moved = signed(x.gather(0, &indices(x, from)?), &signs)?;
         return Ok(zeros(m).scatter_add(0, &indices(x, to)?, &moved));
     }
-    // What is not written comes from a zero behind x.
+    // Elements that are not written read a zero appended to x.
     let (mut from, mut signs) = (vec![n as i64; m], vec![false; m]);
     for (i, j, negative) in plan.pairs() {
         (from[j], signs[j]) = (i as i64, negative);

@@ -1,4 +1,4 @@
-//! Entries times numbers of a leg.
+//! Products of entries and values of a diagonal tensor.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::{Rearrange, check, one, shared};
 use crate::error::{Result, StructuredError};
 use crate::plan::Rearrangement;
 
-/// `y = x ∘ R v`: each entry times one of the numbers of a bond. Complex entries are a pair of arrays before
-/// the numbers, which are real.
+/// `y = x ∘ R v`: each entry times one of the values of a bond. Complex entries are a pair of arrays, followed by the
+/// real values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScaleBond {
-    /// `R`, which says the number of each entry.
+    /// `R` broadcasts the values to the entries.
     #[serde(with = "shared")]
     pub plan: Arc<Rearrangement>,
-    /// Whether there are two arrays of entries.
+    /// True if the entries are a pair of arrays.
     pub complex: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Contractions over other semirings.
+//! Contraction over semirings other than (+, ×).
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use super::{Rearrange, check, one, shared};
 use crate::error::{Result, StructuredError};
 use crate::plan::{Contraction, Rearrangement, View};
 
-/// [`Contract`](super::Contract) over a semiring: a product of matrices per matrix of the result, with all
-/// of its terms as one sum. The reverse pass repeats the products.
+/// [`Contract`](super::Contract) over a semiring: one matrix product for each matrix of the result, with all terms
+/// concatenated along the contracted dimension. The reverse pass recomputes the products.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ContractOver {
-    /// What is multiplied. Rearrangements are permutations without signs.
+    /// Rearrangements, which are permutations without signs, and products.
     #[serde(with = "shared")]
     pub plan: Arc<Contraction>,
-    /// Over which semiring.
+    /// Semiring of the products.
     pub semiring: FloatSemiring,
 }
 
-/// Matrices of the operands that make one of the result, side by side.
+/// Concatenated operand matrices for one matrix of the result.
 struct Sum<A: Array> {
     op: Product,
     inputs: [Value<A>; 2],
-    /// The views of A and of B in their order.
+    /// Views of A and of B in the order of the terms.
     views: [Vec<View>; 2],
 }
 
@@ -34,7 +34,7 @@ impl ContractOver {
         plan.map_or_else(|| Ok(x.clone()), |plan| one(&Rearrange { plan: plan.clone() }, &[x]))
     }
 
-    /// The products in the order of the matrices of the result; none for one without elements.
+    /// Concatenated operands for each matrix of the result; `None` for a matrix without elements.
     fn sums<A: Array>(&self, x: &A, y: &A) -> Result<Vec<Option<Sum<A>>>> {
         let products = self.plan.products();
         let [va, vb, vc] = products.views();
@@ -80,7 +80,7 @@ impl Operation for ContractOver {
         let op = self.name();
         let [x, y, z] = self.plan.lens();
         check(op, &[x, y], inputs)?;
-        // Gaps would be zeros of (+, ×), and signs are of (+, ×).
+        // A rearrangement with gaps or signs is defined over (+, ×) only.
         let is_permutation = |plan: &&Arc<Rearrangement>| {
             plan.is_full() && !plan.moves().iter().any(|one| one.negative)
         };
@@ -117,10 +117,10 @@ impl Operation for ContractOver {
         let (x, y) = (x?, y?);
         let g = Self::enter(adjoint(c).as_ref(), reverse.cotangent())?;
         let [va, vb, vc] = self.plan.products().views();
-        // By matrix of the operands, the sum of their cotangents.
+        // For each operand matrix, the sum of its cotangents.
         let mut all: [Vec<Option<A>>; 2] = [vec![None; va.len()], vec![None; vb.len()]];
         let place = |views: &[View], view: View| {
-            // Empty matrices share their offset with the next one, and have no cotangent.
+            // Empty matrices share their offset with the next matrix and have no cotangent.
             views.iter().position(|other| *other == view).unwrap_or(0)
         };
         for (sum, &to) in self.sums(&x, &y)?.into_iter().zip(vc) {

@@ -1,8 +1,7 @@
-//! A contraction of two flat buffers: rearrange the operands so that it is matrix products, multiply,
-//! rearrange the result.
+//! Contraction of two flat buffers: rearrange the operands into matrices, multiply, rearrange the result.
 //!
-//! The adjoint by either operand is a contraction of the cotangent with the other operand, so that
-//! derivatives of every order are of this kind.
+//! The adjoint with respect to either operand is a contraction of the cotangent with the other operand, so
+//! derivatives of every order are contractions.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Panels, Products, Rearrangement};
 use crate::error::{Result, StructuredError};
 
-/// `z = Q · products(P x, P′ y)`; a rearrangement that is not there is the identity.
+/// `z = Q · products(P x, P′ y)`; an absent rearrangement is the identity.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Data", into = "Data")]
 pub struct Contraction {
@@ -63,10 +62,10 @@ impl Hash for Contraction {
 }
 
 impl Contraction {
-    /// The contraction of these parts.
+    /// Contraction of these parts.
     ///
     /// # Errors
-    /// `Corrupt` if the lengths of their buffers differ.
+    /// `Corrupt` if the lengths of consecutive buffers differ.
     pub fn new(
         a: Option<Arc<Rearrangement>>,
         b: Option<Arc<Rearrangement>>,
@@ -95,22 +94,22 @@ impl Contraction {
         Self { a, b, products, c, cotangents: Default::default(), panels: OnceLock::new() }
     }
 
-    /// How it goes by panels, if it does.
+    /// Division into panels, `None` if the contraction does not use panels.
     pub(crate) fn panels(&self) -> Option<&Panels> {
         self.panels.get_or_init(|| Panels::new(self).map(Box::new)).as_deref()
     }
 
-    /// How the operands are rearranged.
+    /// Rearrangements of the operands; `None` for the identity.
     pub fn operands(&self) -> [Option<&Rearrangement>; 2] {
         [self.a.as_deref(), self.b.as_deref()]
     }
 
-    /// The products.
+    /// Matrix products.
     pub fn products(&self) -> &Products {
         &self.products
     }
 
-    /// How the result is rearranged.
+    /// Rearrangement of the result; `None` for the identity.
     pub fn result(&self) -> Option<&Rearrangement> {
         self.c.as_deref()
     }
@@ -119,7 +118,7 @@ impl Contraction {
         [self.a.as_ref(), self.b.as_ref(), self.c.as_ref()]
     }
 
-    /// Numbers of elements of the operands and the result.
+    /// Numbers of elements of the two operands and of the result.
     pub fn lens(&self) -> [usize; 3] {
         let [a, b, c] = self.products.lens();
         let enters = |plan: &Option<Arc<Rearrangement>>, len| {
@@ -131,11 +130,11 @@ impl Contraction {
 
     pub(crate) fn bytes(&self) -> usize {
         let parts = self.shared().into_iter().flatten().map(|plan| plan.bytes());
-        // Adjoints of all of it may hang on it.
+        // Includes the adjoints, which are cached with the plan.
         4 * (self.products.bytes() + parts.sum::<usize>())
     }
 
-    /// The cotangent of operand `i`, of `(C̄, B)` or of `(A, C̄)`.
+    /// Contraction of `(C̄, B)` (i = 0) or of `(A, C̄)` (i = 1) that gives the cotangent of operand `i`.
     pub fn cotangent(&self, i: usize) -> Arc<Self> {
         let make = || {
             let adjoint =

@@ -1,11 +1,11 @@
-//! Matrices one behind the other in a flat buffer, and in which order results of them lie.
+//! Consecutive matrices in a flat buffer, and the orders of the results of operations on them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StructuredError};
 use crate::leg::MOST_ELEMENTS;
 
-/// Row-major matrices of these sizes one behind the other.
+/// Consecutive row-major matrices of these sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Data", into = "Data")]
 pub struct MatrixList {
@@ -35,11 +35,11 @@ impl TryFrom<Data> for MatrixList {
 }
 
 impl MatrixList {
-    /// Matrices of these sizes; for each result of an operation on each of them the order in which those of
-    /// the matrices lie.
+    /// Matrices of these sizes. For each result of an operation on every matrix, `orders` gives the order in which
+    /// the results of the matrices are stored.
     ///
     /// # Errors
-    /// `Corrupt` for orders that are no permutations; `TooLarge`.
+    /// `Corrupt` for orders that are not permutations; `TooLarge`.
     pub fn new(sizes: Vec<[usize; 2]>, orders: Vec<Vec<u32>>) -> Result<Self> {
         for order in &orders {
             let mut sorted = order.clone();
@@ -58,12 +58,12 @@ impl MatrixList {
         Ok(Self { sizes, orders, len })
     }
 
-    /// Rows and columns of each.
+    /// Rows and columns of each matrix.
     pub fn sizes(&self) -> &[[usize; 2]] {
         &self.sizes
     }
 
-    /// By result, which matrix comes first, second, ….
+    /// For each result, the indices of the matrices in storage order.
     pub fn orders(&self) -> &[Vec<u32>] {
         &self.orders
     }
@@ -73,7 +73,7 @@ impl MatrixList {
         self.len
     }
 
-    /// Whether there is no element.
+    /// True if there is no element.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

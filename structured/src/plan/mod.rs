@@ -1,13 +1,13 @@
-//! What is done to flat buffers, whatever the sectors: plans hold places and strides only, so that one
-//! serves every symmetry and element type, and is data.
+//! Operations on flat buffers, independent of symmetries. Plans contain offsets and strides only; one plan serves
+//! every element type and can be serialised.
 //!
 //! ```text
 //! rearrangement   linear maps that move blocks, with signs: permute, fuse, trace, dense conversion
 //! products        matrix products of parts of two buffers into parts of a third
-//! contraction     rearrange both operands, multiply, rearrange the result; closed under its own adjoint
-//! sequence        several of these, each of the results of the ones before
-//! panels          a contraction in parts that lie in a cache
-//! matrices        a buffer of matrices, on each of which something is computed
+//! contraction     rearrange both operands, multiply, rearrange the result; closed under adjoints
+//! sequence        several rearrangements and contractions; each uses results of earlier ones
+//! panels          division of a contraction into cache-sized panels
+//! matrices        a buffer of matrices for operations on each matrix
 //! ```
 
 mod contraction;

@@ -1,85 +1,85 @@
-//! A contraction in panels: rows of one matrix that lie in a cache, moved there and multiplied at once, so that
-//! the rearranged operand, or the product before it is rearranged, is never in memory as a whole.
+//! Contraction in panels: a few rows of one matrix at a time are moved and multiplied while they are in cache. The
+//! rearranged operand (or the product before its rearrangement) is never stored as a whole.
 //!
 //! ```text
-//! operand     the one with the most elements that move: A or B on their way in, C on its way out
-//! panel       consecutive rows of one of its matrices as it lies, and the moves of exactly these
-//! rows are    rows of C, columns of C, or what is summed over, by operand and transposition
+//! operand     the one with the most moved elements: A or B before the product, C after it
+//! panel       consecutive stored rows of one of its matrices, and the moves of exactly these rows
+//! rows are    rows of C, columns of C, or the contracted dimension, by operand and transposition
 //! ```
 //!
-//! Panels follow from the plan alone, so that neither threads nor machines change the order of a sum.
+//! Panels are determined by the plan alone, so that the order of sums depends neither on threads nor on the machine.
 
 use super::{Axis, Builder, Contraction, Move, Rearrangement, View};
 
-/// Elements of a panel of a product with short sides: of a part of the first-level cache.
+/// Elements of a panel of a product with short dimensions: a fraction of the L1 cache.
 const FEW_ELEMENTS: usize = 1 << 11;
-/// Elements of a panel of other products: of a part of the second-level cache.
+/// Elements of a panel of other products: a fraction of the L2 cache.
 const MANY_ELEMENTS: usize = 1 << 16;
-/// Least rows of those, since every panel packs the other operand again.
+/// Minimum number of rows of these panels, since every panel packs the other operand again.
 const MANY_ROWS: usize = 256;
-/// Elements that a thread keeps room for: longer panels are no gain.
+/// Maximum size of the panel memory of a thread, in elements; longer panels are not faster.
 const MOST_ELEMENTS: usize = 1 << 20;
-/// Elements from which panels are worth it.
+/// Minimum number of moved elements for which panels are used.
 const WORTHWHILE: usize = 1 << 10;
 
-/// Sides up to which a product is one of short sides.
+/// Dimensions up to this size are short.
 pub(crate) const SHORT: usize = 8;
 
-/// Consecutive rows of a matrix of the operand.
+/// Consecutive stored rows of a matrix of the operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panel {
     pub(crate) first: usize,
     pub(crate) rows: usize,
-    /// The first of its moves, and the one behind the last.
+    /// First move of the panel, and one past the last.
     pub(crate) moves: (u32, u32),
-    /// Whether these write all of it.
+    /// True if the moves write every element of the panel.
     pub(crate) full: bool,
 }
 
-/// The panels of a product, in order.
+/// Panels of one product, in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// Which of the groups of the products it belongs to.
+    /// Index of the group of products that the panels belong to.
     pub(crate) group: u32,
     pub(crate) panels: (u32, u32),
 }
 
-/// All panels of a contraction.
+/// Division of a contraction into panels.
 #[derive(Clone, Debug)]
 pub(crate) struct Panels {
-    /// Which of A, B and C moves by panels.
+    /// Index of the operand that is moved by panels: 0 = A, 1 = B, 2 = C.
     pub(crate) operand: usize,
-    /// Its moves, if some of those of the plan had to be cut.
+    /// Moves of this operand, if some of those of the plan had to be split.
     cut: Option<Rearrangement>,
     pub(crate) panels: Vec<Panel>,
-    /// What can be computed at once, by groups.
+    /// Tasks that can run concurrently, by groups.
     pub(crate) tasks: Vec<Task>,
-    /// Elements of the largest panel, and of all that moves.
+    /// Number of elements of the largest panel.
     pub(crate) room: usize,
     pub(crate) elements: usize,
 }
 
-/// Rows that moves share: no smaller part of them is written by itself.
+/// Rows that are written by overlapping moves, and therefore cannot be divided between moves.
 struct Atom {
     first: usize,
     rows: usize,
     moves: (u32, u32),
-    /// Into how many rows it can be cut.
+    /// Number of rows at whose multiples all moves can be split; `None` if they cannot.
     piece: Option<usize>,
 }
 
-/// The axis of a panel among those of a product.
+/// Dimension of the product along which the panels divide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Along {
     /// Rows of C.
     Rows,
     /// Columns of C.
     Columns,
-    /// What is summed over.
+    /// The contracted dimension.
     Summed,
 }
 
-/// What the rows of an operand are as it lies.
+/// Dimension of the product that corresponds to the stored rows of an operand.
 pub(crate) fn along(operand: usize, view: View) -> Along {
     match (operand, view.transposed) {
         (0 | 2, false) => Along::Rows,
@@ -88,16 +88,16 @@ pub(crate) fn along(operand: usize, view: View) -> Along {
     }
 }
 
-/// Rows and columns of a matrix as it lies.
+/// Rows and columns of a matrix in its stored layout.
 fn stored(view: View) -> (usize, usize) {
     if view.transposed { (view.cols, view.rows) } else { (view.rows, view.cols) }
 }
 
 impl Panels {
-    /// The panels of a contraction; none where little moves, where matrices are used more than once, and where
-    /// moves cannot be cut into parts that lie in a cache.
+    /// Panels of a contraction. `None` if few elements move, if a matrix is used more than once, or if the moves
+    /// cannot be split into cache-sized parts.
     ///
-    /// Cost: a look at every move, and a copy of all of them if some have to be cut.
+    /// Cost: one pass over the moves, and a copy of all of them if some are split.
     pub(crate) fn new(plan: &Contraction) -> Option<Self> {
         let moved = plan.operands().into_iter().chain([plan.result()]);
         let moved = moved.enumerate().filter_map(|(operand, moves)| Some((operand, moves?)));
@@ -111,7 +111,7 @@ impl Panels {
             return None;
         }
         let views = products.views();
-        // By matrix of the operand, its group.
+        // For each matrix of the operand, its group.
         let mut group_of = vec![None; views[operand].len()];
         let mut seen = [0, 1].map(|i: usize| vec![false; views[i].len()]);
         for (g, group) in products.groups().iter().enumerate() {
@@ -171,13 +171,13 @@ impl Panels {
         if found.room > MOST_ELEMENTS {
             return None;
         }
-        // Products that take longest first.
+        // Longest products first.
         found.tasks.sort_by_key(|task| task.group);
         found.cut = cut.build.map(|build| build.finish(true, false));
         Some(found)
     }
 
-    /// The moves that panels name.
+    /// Moves that the panels refer to.
     pub(crate) fn moves<'a>(&'a self, plan: &'a Contraction) -> Option<&'a Rearrangement> {
         let own = match self.operand {
             2 => plan.result(),
@@ -187,11 +187,11 @@ impl Panels {
     }
 }
 
-/// Moves of the operand, cut where they have to be.
+/// Moves of the operand, split where necessary.
 struct Cut<'a> {
     operand: usize,
     moves: &'a Rearrangement,
-    /// All moves so far, once one of them was cut.
+    /// Copy of the moves so far; `None` until the first one is split.
     build: Option<Builder>,
 }
 
@@ -204,12 +204,12 @@ impl Cut<'_> {
         if self.operand == 2 { axis.from } else { axis.to }
     }
 
-    /// The axis of a move along which rows are furthest apart.
+    /// Axis of a move with the largest stride in the matrix.
     fn outer(&self, one: &Move) -> Option<&Axis> {
         self.moves.axes(one).iter().max_by_key(|axis| self.stride(axis))
     }
 
-    /// Moves that go as they are.
+    /// Appends moves unchanged.
     fn keep(&mut self, range: std::ops::Range<usize>) -> (u32, u32) {
         let Some(build) = &mut self.build else { return (range.start as u32, range.end as u32) };
         let first = build.count();
@@ -220,7 +220,7 @@ impl Cut<'_> {
         (first, build.count())
     }
 
-    /// The rows of a matrix that moves write together; none if one leaves the matrix.
+    /// Groups of rows written by overlapping moves; `None` if a move leaves the matrix.
     fn atoms(&self, view: View, range: std::ops::Range<usize>) -> Option<Vec<Atom>> {
         let (_, len) = stored(view);
         let mut atoms: Vec<Atom> = Vec::new();
@@ -232,7 +232,7 @@ impl Cut<'_> {
                 return None;
             }
             let (first, behind) = (start / len, last / len + 1);
-            // How many rows an index of the outer axis is, if it has them for itself.
+            // Rows per index of the outer axis, if different indices write different rows.
             let outer = self.outer(one);
             let own = |&axis: &&Axis| {
                 let (stride, behind) = (self.stride(axis), last - start + 1);
@@ -258,7 +258,7 @@ impl Cut<'_> {
         Some(atoms)
     }
 
-    /// Panels of at most so many rows, if moves can be cut there.
+    /// Divides the atoms into panels of at most `most` rows where moves can be split.
     fn panels(&mut self, view: View, atoms: &[Atom], most: usize, panels: &mut Vec<Panel>) {
         let (height, len) = stored(view);
         let from = panels.len();
@@ -271,7 +271,7 @@ impl Cut<'_> {
                     elements += count;
                 }
                 last => {
-                    // Rows that nothing moves to belong to the panel before them.
+                    // Rows without moves belong to the preceding panel.
                     let first = match last {
                         Some(panel) => {
                             panel.rows = first - panel.first;
@@ -314,7 +314,7 @@ impl Cut<'_> {
         }
     }
 
-    /// The parts of moves in some rows of what they write together.
+    /// Restriction of the moves of an atom to some of its rows.
     fn part(
         &mut self,
         range: std::ops::Range<usize>,

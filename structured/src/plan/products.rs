@@ -1,28 +1,28 @@
-//! Matrix products of parts of two flat buffers into parts of a third: `C[c] = Σ A[a] B[b]` over the terms
-//! `(a, b, c)`.
+//! Matrix products of parts of two flat buffers into parts of a third: `C[c] = Σ A[a] B[b]` over the terms `(a, b,
+//! c)`.
 //!
-//! One term per C for coupled sectors of a symmetry, several for arbitrary patterns of blocks. The products
-//! of the adjoints are of the same kind: `Ā = C̄ Bᵀ`, `B̄ = Aᵀ C̄`.
+//! Contractions by coupled sectors have one term per C, block-sparse contractions several. The adjoints have the same
+//! form: `Ā = C̄ Bᵀ`, `B̄ = Aᵀ C̄`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StructuredError};
 
-/// A matrix without gaps in a flat buffer: row-major, or the transpose of one that is.
+/// Contiguous matrix in a flat buffer: row-major, or the transpose of a row-major matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct View {
-    /// Its first element.
+    /// Offset of the first element.
     pub offset: usize,
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// Whether it lies column by column.
+    /// True for column-major storage.
     pub transposed: bool,
 }
 
 impl View {
-    /// The transpose of the same elements.
+    /// Transpose, a view of the same elements.
     pub fn transpose(self) -> Self {
         let Self { offset, rows, cols, transposed } = self;
         Self { offset, rows: cols, cols: rows, transposed: !transposed }
@@ -33,7 +33,7 @@ impl View {
         self.rows * self.cols
     }
 
-    /// Whether there is no element.
+    /// True if there is no element.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -44,7 +44,7 @@ impl View {
     }
 }
 
-/// Which matrices are multiplied, and where the products go.
+/// Matrix products: the matrices of the three buffers and the terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Data", into = "Data")]
 pub struct Products {
@@ -52,13 +52,13 @@ pub struct Products {
     a: Vec<View>,
     b: Vec<View>,
     c: Vec<View>,
-    /// By C; the terms of one in the order in which they are added.
+    /// Terms sorted by C; those of one C are in summation order.
     terms: Vec<[u32; 3]>,
-    /// By C, its first term and the one behind its last; those with the most multiply-adds first.
+    /// One group per C; groups with the most multiply-adds first.
     groups: Vec<Group>,
 }
 
-/// A product, or a sum of products.
+/// The terms of one C: first term and one past the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Group {
     pub(crate) c: u32,
@@ -90,10 +90,10 @@ impl TryFrom<Data> for Products {
 }
 
 impl Products {
-    /// Products in buffers of these lengths, which are their matrices one behind the other.
+    /// Products in buffers of these lengths; each buffer consists of its consecutive matrices.
     ///
     /// # Errors
-    /// `Corrupt` for matrices that lie elsewhere, and for terms of matrices that do not fit.
+    /// `Corrupt` for matrices with other offsets, and for terms whose matrices do not match.
     pub fn new(
         lens: [usize; 3],
         a: Vec<View>,
@@ -135,17 +135,17 @@ impl Products {
         self.lens
     }
 
-    /// The matrices of the three buffers.
+    /// Matrices of the three buffers.
     pub fn views(&self) -> [&[View]; 3] {
         [&self.a, &self.b, &self.c]
     }
 
-    /// The terms, by C.
+    /// Terms sorted by C.
     pub fn terms(&self) -> &[[u32; 3]] {
         &self.terms
     }
 
-    /// Of terms by C.
+    /// Groups of terms that are sorted by C.
     fn grouped(
         lens: [usize; 3],
         a: Vec<View>,
@@ -167,17 +167,17 @@ impl Products {
         Self { lens, a, b, c, terms, groups }
     }
 
-    /// One per C, those with the most multiply-adds first.
+    /// One group per C; groups with the most multiply-adds first.
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The terms of a C.
+    /// Terms of one C.
     pub(crate) fn terms_of(&self, group: &Group) -> &[[u32; 3]] {
         &self.terms[group.terms.0 as usize..group.terms.1 as usize]
     }
 
-    /// Multiply-adds.
+    /// Number of multiply-adds.
     pub fn steps(&self) -> usize {
         self.groups.iter().map(|group| group.steps).sum()
     }
@@ -187,7 +187,7 @@ impl Products {
         views * size_of::<View>() + size_of_val(&self.terms[..])
     }
 
-    /// The products of the cotangent of operand `i`: `Ā = C̄ Bᵀ` of `(C̄, B)`, or `B̄ = Aᵀ C̄` of `(A, C̄)`.
+    /// Products for the cotangent of operand `i`: `Ā = C̄ Bᵀ` of `(C̄, B)`, or `B̄ = Aᵀ C̄` of `(A, C̄)`.
     pub(crate) fn cotangent(&self, i: usize) -> Self {
         let transposed = |views: &[View]| views.iter().map(|view| view.transpose()).collect();
         let [la, lb, lc] = self.lens;

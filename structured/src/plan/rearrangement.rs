@@ -1,11 +1,11 @@
-//! Linear maps of one flat buffer to another that move blocks: `y[to + Σ i s′] ± = x[from + Σ i s]`.
+//! Linear maps between flat buffers that move blocks: `y[to + Σ i s′] ± = x[from + Σ i s]`.
 //!
 //! ```text
 //! move   from, to, sign, axes (size, stride in x, stride in y), outermost in y first
 //! ```
 //!
-//! The adjoint exchanges the sides. Invariant: every move lies inside of both buffers, and `disjoint` says
-//! truly that no element is written twice: kernels rely on both.
+//! The adjoint exchanges the two buffers. Invariant: every move stays inside of both buffers, and `disjoint` is true
+//! only if no element is written twice. The kernels rely on both.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, StructuredError};
 use crate::leg::MOST_ELEMENTS;
 
-/// An axis of a move: its size, and the distances of neighbours in both buffers.
+/// Axis of a move: size, and strides in both buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Axis {
     pub(crate) size: usize,
@@ -22,18 +22,18 @@ pub(crate) struct Axis {
     pub(crate) to: usize,
 }
 
-/// A strided block that is copied, or subtracted from 0.
+/// Strided block that is copied, or negated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Move {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) negative: bool,
-    /// Its axes, among all of them.
+    /// Index of its first axis in the list of all axes.
     first: u32,
     rank: u32,
 }
 
-/// `y = R x`, with entries 1, −1 and 0, on flat buffers.
+/// Linear map `y = R x` with entries 1, −1 and 0, on flat buffers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Data", into = "Data")]
 pub struct Rearrangement {
@@ -42,16 +42,16 @@ pub struct Rearrangement {
     moves: Vec<Move>,
     axes: Vec<Axis>,
     elements: usize,
-    /// Whether every element of y is written once at most, and every element of x read once at most.
+    /// True if every element of y is written at most once and every element of x read at most once.
     disjoint: bool,
     disjoint_adjoint: bool,
     adjoint: OnceLock<Arc<Rearrangement>>,
 }
 
-/// Elements of the buffers of a plan that comes as data, each of which is looked at.
+/// Maximum number of moved elements of a deserialised plan; the check visits each of them.
 const MOST_RECEIVED: usize = 1 << 32;
 
-/// What a rearrangement is made of.
+/// Serialised form of a rearrangement.
 #[derive(Clone, Serialize, Deserialize)]
 struct Data {
     from_len: usize,
@@ -67,7 +67,7 @@ impl From<Rearrangement> for Data {
     }
 }
 
-/// Checks everything: data may come from anywhere.
+/// Checks all invariants of deserialised data.
 impl TryFrom<Data> for Rearrangement {
     type Error = StructuredError;
 
@@ -94,7 +94,7 @@ impl TryFrom<Data> for Rearrangement {
             {
                 return Err(corrupt("a move outside of its buffers"));
             }
-            // Axes that stay where they are would repeat a move without end.
+            // Axes with stride 0 in both buffers could repeat a move without bound.
             let count = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.size));
             let sum = count.and_then(|count| elements.checked_add(count));
             elements =
@@ -102,7 +102,7 @@ impl TryFrom<Data> for Rearrangement {
             build.push(one.from, one.to, one.negative, axes.iter().copied());
         }
         let mut plan = build.finish(false, false);
-        // More elements than places: some place comes twice.
+        // More moved elements than buffer elements: some element is repeated.
         plan.disjoint =
             elements <= data.to_len && once(data.to_len, plan.pairs().map(|(_, to, _)| to));
         plan.disjoint_adjoint =
@@ -111,7 +111,7 @@ impl TryFrom<Data> for Rearrangement {
     }
 }
 
-/// Whether no place comes twice.
+/// True if no index is repeated.
 fn once(len: usize, mut places: impl Iterator<Item = usize>) -> bool {
     let mut seen = vec![0u64; len.div_ceil(64)];
     places.all(|place| {
@@ -148,17 +148,17 @@ impl Rearrangement {
         self.to_len
     }
 
-    /// How many elements move.
+    /// Number of moved elements.
     pub fn elements(&self) -> usize {
         self.elements
     }
 
-    /// Whether no element of y is written twice.
+    /// True if no element of y is written twice.
     pub fn is_disjoint(&self) -> bool {
         self.disjoint
     }
 
-    /// Whether every element of y is written.
+    /// True if every element of y is written.
     pub(crate) fn is_full(&self) -> bool {
         self.disjoint && self.elements == self.to_len
     }
@@ -167,7 +167,7 @@ impl Rearrangement {
         &self.moves
     }
 
-    /// The axes of a move.
+    /// Axes of a move.
     pub(crate) fn axes(&self, one: &Move) -> &[Axis] {
         &self.axes[one.first as usize..(one.first + one.rank) as usize]
     }
@@ -189,7 +189,7 @@ impl Rearrangement {
         self.adjoint.get_or_init(make).clone()
     }
 
-    /// All elements: their places in x and in y, and whether the sign is negative.
+    /// All moved elements: index in x, index in y, and true for a negative sign.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
         self.moves.iter().flat_map(move |one| {
             let axes = self.axes(one);
@@ -207,7 +207,7 @@ impl Rearrangement {
     }
 }
 
-/// Collects moves.
+/// Builds a rearrangement from moves.
 pub(crate) struct Builder {
     from_len: usize,
     to_len: usize,
@@ -226,8 +226,8 @@ impl Builder {
         self.moves.len() as u32
     }
 
-    /// Adds a move of a block with at least one element. Axes are put into the order of y, and merged
-    /// where they lie one behind the other in both buffers.
+    /// Adds the move of a nonempty block. Axes are sorted by their stride in y; axes that are contiguous in both
+    /// buffers are merged.
     pub(crate) fn push(
         &mut self,
         from: usize,
@@ -255,7 +255,7 @@ impl Builder {
         self.moves.push(Move { from, to, negative, first: first as u32, rank });
     }
 
-    /// `disjoint`: no element is written twice; `adjoint`: none is read twice.
+    /// `disjoint`: no element is written twice; `adjoint`: no element is read twice.
     pub(crate) fn finish(self, disjoint: bool, adjoint: bool) -> Rearrangement {
         let Self { from_len, to_len, moves, axes, elements } = self;
         let (disjoint_adjoint, adjoint) = (adjoint, OnceLock::new());

@@ -1,4 +1,4 @@
-//! Several steps on flat buffers: rearrangements and contractions of operands and of earlier results.
+//! Sequence of rearrangements and contractions of operands and of earlier results.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use super::{Contraction, Rearrangement};
 use crate::error::{Result, StructuredError};
 
-/// A step. Slots are the operands, then the results of the steps.
+/// Step of a sequence. Slots are the operands, followed by the results of the steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SequenceStep {
-    /// One slot rearranged.
+    /// Rearrangement of one slot.
     Rearrange(u32, Arc<Rearrangement>),
-    /// Two slots contracted.
+    /// Contraction of two slots.
     Contract([u32; 2], Arc<Contraction>),
 }
 
 impl SequenceStep {
-    /// What it takes.
+    /// Slots that the step consumes.
     pub fn slots(&self) -> &[u32] {
         match self {
             SequenceStep::Rearrange(x, _) => std::slice::from_ref(x),
@@ -41,12 +41,12 @@ impl SequenceStep {
     }
 }
 
-/// A tree of steps: every slot but the last is taken once. Without a step the only operand is the result.
+/// Tree of steps: every slot except the last is consumed once. Without steps, the only operand is the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Data", into = "Data")]
 pub struct Sequence {
     operands: usize,
-    /// Of all slots.
+    /// Number of elements of each slot.
     lens: Vec<usize>,
     steps: Vec<SequenceStep>,
 }
@@ -90,11 +90,11 @@ impl TryFrom<Data> for Sequence {
 }
 
 impl Sequence {
-    /// Steps on operands of these lengths.
+    /// Sequence of steps on operands of these lengths.
     ///
     /// # Errors
-    /// `Corrupt` for steps of slots that are not there, taken twice or of another length, and if more than
-    /// one slot is left.
+    /// `Corrupt` for a step with a slot that does not exist, is consumed twice or has another length, and if more
+    /// than one slot remains.
     pub fn new(operands: Vec<usize>, steps: Vec<SequenceStep>) -> Result<Self> {
         let corrupt = |what| Err(StructuredError::Corrupt { what });
         let (count, mut lens) = (operands.len(), operands);

@@ -1,4 +1,4 @@
-//! Other charges for the same states.
+//! Change of the charges of states: homomorphisms and shifts.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::plan::Builder;
 use crate::sector::{Product, Sector, Trivial};
 use crate::spec::Spec;
 
-/// A leg, and for each sector that it had before its place and the first state there.
+/// Leg with new sectors; for each old sector the index of the new one and the first state there.
 type Renamed<T> = (Leg<T>, Vec<(u32, usize)>);
 
-/// A leg with other sectors, and for each sector of the old one its place there and its first state.
+/// Applies a map of sectors to a leg; see [`Renamed`].
 fn renamed<S: Sector, T: Sector>(
     leg: &Leg<S>,
     name: impl Fn(S) -> Result<T>,
@@ -39,7 +39,7 @@ fn renamed<S: Sector, T: Sector>(
     Ok((leg, first))
 }
 
-/// Every block in its place among blocks of the renamed legs.
+/// Map of every block to its block of the renamed legs.
 fn moved<S: Sector, T: Sector>(
     op: &'static str,
     from: &Spec<S>,
@@ -64,12 +64,12 @@ fn moved<S: Sector, T: Sector>(
 }
 
 impl<S: Sector> Spec<S> {
-    /// The tensor by coarser charges, the images of a homomorphism of groups that keeps the parity of
-    /// fermions. States of a leg stand by new sectors, then by old ones; entries that are allowed now and
-    /// were not before are zero. What legs were fused of is forgotten.
+    /// Tensor with coarser charges: the images under a group homomorphism that preserves fermion parity. The states
+    /// of a leg are ordered by new sectors, then by old ones; newly allowed entries are zero. Information on fusion
+    /// is dropped.
     ///
     /// # Errors
-    /// `Invalid` for what is no homomorphism on the charges there are; `OddParity` for another parity.
+    /// `Invalid` if the map is not a homomorphism on the occurring charges; `OddParity` if it changes a parity.
     pub fn coarsen<T: Sector>(&self, map: impl Fn(S) -> T) -> Result<(Spec<T>, Rearrange)> {
         let op = "coarsen";
         let name = |sector: S| {
@@ -83,7 +83,7 @@ impl<S: Sector> Spec<S> {
         moved(op, self, legs, name(self.flux())?)
     }
 
-    /// [`Spec::coarsen`] to one sector: dense.
+    /// [`Spec::coarsen`] to the trivial symmetry.
     ///
     /// # Errors
     /// `OddParity` for fermions.
@@ -91,8 +91,8 @@ impl<S: Sector> Spec<S> {
         self.coarsen(|_| Trivial)
     }
 
-    /// The tensor with another charge: the sectors of an axis are shifted by the difference. Signs stay,
-    /// because charges are even.
+    /// Tensor with another flux: the sectors of one axis are shifted by the difference. Fermionic signs do not
+    /// change, because fluxes are even.
     ///
     /// # Errors
     /// `Axis`, `OddParity`, `UnknownSector`, `ChargeOverflow`.
@@ -116,7 +116,7 @@ impl<A: Sector, B: Sector> Spec<Product<A, B>> {
     /// [`Spec::coarsen`] to the first symmetry.
     ///
     /// # Errors
-    /// `OddParity` if the second one has the fermions.
+    /// `OddParity` if the second symmetry is fermionic.
     pub fn first_charge(&self) -> Result<(Spec<A>, Rearrange)> {
         self.coarsen(|Product(first, _)| first)
     }
@@ -124,7 +124,7 @@ impl<A: Sector, B: Sector> Spec<Product<A, B>> {
     /// [`Spec::coarsen`] to the second symmetry.
     ///
     /// # Errors
-    /// `OddParity` if the first one has the fermions.
+    /// `OddParity` if the first symmetry is fermionic.
     pub fn second_charge(&self) -> Result<(Spec<B>, Rearrange)> {
         self.coarsen(|Product(_, second)| second)
     }

@@ -1,4 +1,4 @@
-//! Structures composed of parts: blocks, and direct sums of tensors.
+//! Structures composed of blocks, and direct sums of tensors.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::sector::Sector;
 use crate::spec::{Block, Dims, Spec};
 
 impl<S: Sector> Spec<S> {
-    /// The block of these sectors, one of each leg.
+    /// Block with one given sector per leg.
     ///
     /// # Errors
-    /// `Rank`; `Invalid` for a sector that its leg lacks; `Flux` for a block that the symmetry forbids.
+    /// `Rank`; `Invalid` for a sector that its leg does not have; `Flux` for a block that the symmetry forbids.
     pub fn block_of(&self, op: &'static str, sectors: &[S]) -> Result<&Block> {
         let (required, given) = (self.legs().len(), sectors.len());
         if required != given {
@@ -34,7 +34,7 @@ impl<S: Sector> Spec<S> {
         self.block(&places).ok_or_else(forbidden)
     }
 
-    /// Blocks in row-major order, one behind the other, into their places; other entries are 0.
+    /// Map from consecutive row-major blocks to the buffer; all other entries are 0.
     ///
     /// # Errors
     /// As [`Spec::block_of`]; `DuplicateBlock`.
@@ -58,8 +58,8 @@ impl<S: Sector> Spec<S> {
         Ok(Rearrange { plan: Arc::new(build.finish(true, true)) })
     }
 
-    /// The direct sum of structures along `axes`: legs there are stacked, others are equal. The plan takes the
-    /// buffers of the terms one behind the other.
+    /// Direct sum along `axes`: the legs of these axes are concatenated, all others are equal. The operand of the
+    /// plan is the concatenation of the buffers of the terms.
     ///
     /// # Errors
     /// `Invalid` for no term; `Rank`, `Axis`, `LegMismatch`, `Flux`.
@@ -74,7 +74,7 @@ impl<S: Sector> Spec<S> {
             first.check_term(op, term, axes)?;
         }
         let mut legs = first.legs().to_vec();
-        // By term and axis: where its states begin in each sector.
+        // For each term and axis, the first of its states in each sector.
         let mut starts: Vec<SmallVec<[Option<Vec<usize>>; 6]>> =
             vec![SmallVec::from_elem(None, legs.len()); terms.len()];
         for &axis in axes {
@@ -106,12 +106,12 @@ impl<S: Sector> Spec<S> {
             }
             before += term.len();
         }
-        // Terms overlap where no leg is stacked.
+        // Without concatenated legs the terms overlap and are added.
         let disjoint = !axes.is_empty() || terms.len() == 1;
         Ok((to, Rearrange { plan: Arc::new(build.finish(disjoint, true)) }))
     }
 
-    /// Checks that another term of a direct sum has this charge and, apart from `axes`, these legs.
+    /// Checks that a term has the same flux and, apart from `axes`, the same legs as `self`.
     fn check_term(&self, op: &'static str, term: &Self, axes: &[usize]) -> Result<()> {
         let (required, given) = (self.legs().len(), term.legs().len());
         if required != given {

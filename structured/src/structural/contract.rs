@@ -1,9 +1,9 @@
-//! Contractions: which axes become rows and columns, what has to be rearranged, where the signs go.
+//! Contraction of structures: choice of rows and columns, rearrangements, and signs.
 //!
 //! ```text
-//! A [free, x…]   B [x…, free]        the order of the summed legs x is free: the one that moves least
-//! matrices       one product per charge of the free legs of A
-//! signs          exchanges in A and in B; nesting of odd pairs; −1 per odd pair whose leg of A points out
+//! A [free, x…]   B [x…, free]        the order of the contracted legs x is chosen to move the fewest elements
+//! matrices       one product per coupled sector of the free legs of A
+//! signs          permutations in A and in B; nesting of odd pairs; −1 per odd pair whose leg of A is outgoing
 //! ```
 
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::spec::Spec;
 const OP: &str = "contract";
 
 impl<S: Sector> Spec<S> {
-    /// The contraction over pairs of axes of this tensor and another: the other legs of this one, which are
-    /// rows, then those of the other one.
+    /// Contraction over pairs of axes. The free legs of `self` become the rows of the result, those of `other` the
+    /// columns.
     ///
     /// # Errors
     /// `Axis`, `Rank`, `LegMismatch`, `ChargeOverflow`, `OddParity`, `TooLarge`.
@@ -69,12 +69,13 @@ fn check_legs<S: Sector>(a: &Spec<S>, b: &Spec<S>, i: &[usize], j: &[usize]) -> 
     Ok(())
 }
 
-/// An operand as matrices.
+/// Operand as matrices.
 struct Side<S> {
-    /// Rows, then columns.
+    /// Row axes, then column axes.
     order: Vec<usize>,
     rows: usize,
-    /// Whether its own matrices are those, or their transposes.
+    /// `Some(transposed)` if the stored matrices are those of the product, or their transposes; `None` if they are
+    /// rearranged.
     native: Option<bool>,
     spec: Spec<S>,
 }
@@ -93,12 +94,12 @@ impl<S: Sector> Side<S> {
         Self { order, rows, native, spec: spec.clone() }
     }
 
-    /// Elements that move.
+    /// Number of moved elements.
     fn cost(&self) -> usize {
         if self.native.is_some() { 0 } else { self.spec.len() }
     }
 
-    /// The structure of the matrices, and how they come about.
+    /// Structure of the matrices, true if they are transposed, and the rearrangement that makes them.
     fn enter(
         &self,
         negative: impl Fn(&[u32]) -> bool,
@@ -138,7 +139,7 @@ fn plan<S: Sector>(
         .collect();
     let c = Spec::new(legs, product(a.flux(), b.flux(), OP)?, free_a.len())?;
 
-    // Summed legs in the order of A, or in that of B: whatever moves less.
+    // The contracted legs are in the order of A or of B, whichever moves fewer elements.
     let sides = |key: &[usize]| {
         let mut pairs: Vec<usize> = (0..i.len()).collect();
         pairs.sort_unstable_by_key(|&k| key[k]);
@@ -153,7 +154,7 @@ fn plan<S: Sector>(
     let (odd_a, odd_b) = (Parities::new(a), Parities::new(b));
     let out: Vec<usize> =
         i.iter().copied().filter(|&k| a.legs()[k].direction() == Direction::Out).collect();
-    // The sign of the bonds may stand on either side: on the one that moves anyway, or the smaller one.
+    // The bond signs may be applied to either operand: to one that is rearranged anyway, or to the smaller one.
     let bonds_on_b = match (side_a.cost(), side_b.cost()) {
         (0, 0) => a.len() > b.len(),
         (0, _) => true,
@@ -202,7 +203,7 @@ fn views<S: Sector>(spec: &Spec<S>, transposed: bool) -> Vec<View> {
     spec.matrices().iter().map(view).collect()
 }
 
-/// The matrices with common charges: by that of the free legs of A. A matrix of C without partners is zero.
+/// Terms of the products, by coupled sector of the free legs of A. A matrix of C without a term is zero.
 fn terms<S: Sector>(
     a: &Spec<S>,
     turned_a: bool,
@@ -213,7 +214,7 @@ fn terms<S: Sector>(
     let mut terms = Vec::with_capacity(c.matrices().len());
     for (k, matrix) in c.matrices().iter().enumerate() {
         let charge = matrix.charge;
-        // What the other legs of A carry, which B takes up with the other sign.
+        // Total charge of the contracted legs of A; it is the inverse of that of B's.
         let rest = product(a.flux(), inverse(charge, OP)?, OP)?;
         let rows_a = if turned_a { rest } else { charge };
         let rows_b = match turned_b {

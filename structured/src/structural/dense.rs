@@ -11,8 +11,7 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector> Spec<S> {
-    /// The dense buffer of all entries, zeros included. The adjoint forgets the entries that the symmetry
-    /// forbids.
+    /// Map to the dense buffer; forbidden entries are 0. The adjoint drops the forbidden entries.
     ///
     /// # Errors
     /// `TooLarge`.
@@ -54,7 +53,7 @@ fn row_major(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The first entry of a dense buffer that the symmetry forbids and that exceeds the tolerance.
+/// First entry of a dense buffer that the symmetry forbids and that exceeds the tolerance.
 pub(crate) fn uncovered<S: Sector>(
     spec: &Spec<S>,
     dense: &Rearrange,
@@ -64,7 +63,7 @@ pub(crate) fn uncovered<S: Sector>(
     let op = "from_dense";
     let mut allowed = vec![false; elements.len()];
     dense.plan.pairs().for_each(|(_, to, _)| allowed[to] = true);
-    // NaN exceeds everything.
+    // NaN exceeds every tolerance.
     let exceeds = |x: f64| x.is_nan() || x.abs() > tolerance;
     let found = elements.iter().zip(&allowed).position(|(&x, &allowed)| !allowed && exceeds(x));
     let Some(position) = found else { return Ok(()) };

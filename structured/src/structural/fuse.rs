@@ -1,4 +1,4 @@
-//! Several legs as one, and back.
+//! Fusion of neighbouring legs, and splitting of fused legs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector> Spec<S> {
-    /// Neighbouring legs as one in this direction, which is a row if the first of them is. For a leg that
-    /// points in, −1 for each odd leg that pointed out and where the reversal of odd legs is an odd
-    /// permutation, so that fusing both sides of a contraction changes nothing.
+    /// Fuses neighbouring legs into one of this direction; it is a row if the first of them is. An incoming fused leg
+    /// has a sign −1 for each odd outgoing leg and where the reversal of the odd legs is an odd permutation. Fusing
+    /// both sides of a contraction then leaves its value unchanged.
     ///
     /// # Errors
     /// `Axis`, `ChargeOverflow`, `TooLarge`.
@@ -40,7 +40,7 @@ impl<S: Sector> Spec<S> {
         })
     }
 
-    /// The legs that an axis was fused of in its place, all of them rows if it was.
+    /// Replaces a fused leg by the legs it was fused from; all of them are rows if it was.
     ///
     /// # Errors
     /// `Axis`, `NotFused`.
@@ -62,7 +62,7 @@ impl<S: Sector> Spec<S> {
     }
 }
 
-/// Blocks of `from` within those of `to`, where the axes are one leg.
+/// Map of the blocks of `from` to those of `to`, in which `axes` are fused.
 fn fused_into<S: Sector>(from: &Spec<S>, to: Spec<S>, axes: &Range<usize>) -> Result<Planned<S>> {
     let op = "fuse";
     let (legs, at) = (from.legs(), axes.start);
@@ -86,7 +86,7 @@ fn fused_into<S: Sector>(from: &Spec<S>, to: Spec<S>, axes: &Range<usize>) -> Re
         let negative = inward
             && (reverses(odd.count(block.places(), axes.clone()))
                 != (odd.count(block.places(), outward.iter().copied()) % 2 == 1));
-        // Within the fused axis the states of the row are in row-major order.
+        // Within the fused axis, the states of a sector tuple are in row-major order.
         let mut strides = target.strides.clone();
         let mut stride = strides.remove(at);
         let offset = target.offset + start * stride;

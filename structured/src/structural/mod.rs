@@ -1,21 +1,21 @@
-//! What happens to structures: each operation gives the structure of its result and the plan on the
-//! buffers. Fermionic signs are in the plans.
+//! Operations on structures: each returns the structure of its result and the plan for the buffers, including
+//! fermionic signs.
 //!
 //! ```text
 //! signs      parities of blocks, inversions, reversal
-//! permute    permute, other rows, conj, dagger, twist, flip
+//! permute    permute, repartition, conj, dagger, twist, flip
 //! fuse       fuse and split
-//! trace      pairs of legs of one tensor
-//! contract   legs of two tensors
-//! restrict   leading states of a leg, blocks, numbers of a leg, maps as matrices
-//! network    einsums: several contractions as one
-//! compose    blocks and direct sums as one tensor
-//! coarsen    other charges for the same states
-//! dense      to and from dense buffers
+//! trace      traces over pairs of legs
+//! contract   contraction of two tensors
+//! restrict   leading states of a leg, blocks, values on a leg, maps as matrices
+//! network    einsum: several contractions as one operation
+//! compose    tensors from blocks, direct sums
+//! coarsen    other charges of the same states
+//! dense      conversion to and from dense buffers
 //! ```
 //!
-//! A tensor is an ordered product of its legs, and two odd legs change sign when they are exchanged.
-//! Reference: the rules are those of symmray, ITensors and TensorKit, which agree.
+//! A tensor is an ordered product of its legs, and the exchange of two odd legs changes the sign. The sign rules are
+//! those of symmray, ITensors and TensorKit, which agree.
 
 mod coarsen;
 mod compose;
@@ -42,13 +42,13 @@ use crate::plan::{Axis, Builder, Rearrangement};
 use crate::sector::Sector;
 use crate::spec::{Dims, Spec, strides_in};
 
-/// What a plan follows from, besides the structures.
+/// Arguments that determine a plan, besides the structures.
 pub(crate) type Arguments = SmallVec<[u32; 12]>;
 
-/// The structure of a result, and how its buffer follows from that of the operand.
+/// Structure of a result, and the map from the buffer of the operand to its buffer.
 type Planned<S> = (Spec<S>, Arc<Rearrangement>);
 
-/// The plan of an operation on one structure, made once.
+/// Cached plan of an operation on one structure.
 fn planned<S: Sector>(
     op: &'static str,
     spec: &Spec<S>,
@@ -60,7 +60,7 @@ fn planned<S: Sector>(
     Ok((planned.0.clone(), Rearrange { plan: planned.1.clone() }))
 }
 
-/// Axes of a tensor, each named once at most.
+/// Checks that axes are in range and not repeated.
 pub(crate) fn check_axes(op: &'static str, rank: usize, axes: &[usize]) -> Result<()> {
     for (i, &axis) in axes.iter().enumerate() {
         if axis >= rank || axes[..i].contains(&axis) {
@@ -70,11 +70,11 @@ pub(crate) fn check_axes(op: &'static str, rank: usize, axes: &[usize]) -> Resul
     Ok(())
 }
 
-/// Every block of x goes to the block of `to` whose axis `k` is axis `axes[k]` of x. Which signs are negative
-/// is said of the places of a block of x.
+/// Maps every block of x to the block of `to` whose axis `k` is axis `axes[k]` of x. `negative` returns true for the
+/// sector indices of a block of x whose sign changes.
 ///
-/// Cost: some tens of nanoseconds per block, which is most of what a new plan costs: blocks are found by the
-/// numbers of their rows and columns of sectors, and no list of them is made.
+/// Cost: some tens of nanoseconds per block, which dominates the cost of a new plan. Blocks are located by the
+/// indices of their row and column tuples, without a list of all blocks.
 fn permuted<S: Sector>(
     from: &Spec<S>,
     to: &Spec<S>,
@@ -87,7 +87,7 @@ fn permuted<S: Sector>(
     let [mut shape, mut own, mut shape_of_x, mut of_x] = [(); 4].map(|()| Dims::from_elem(0, rank));
     for matrix in to.matrices() {
         for row in to.rows_of(matrix) {
-            // Blocks of the result are visited in their order: writes go forward.
+            // Blocks of the result are visited in storage order, so that writes are sequential.
             for col in to.cols_of(matrix) {
                 for (k, &place) in row.places.iter().chain(&col.places).enumerate() {
                     shape[k] = to.legs()[k].sectors()[place as usize].1;

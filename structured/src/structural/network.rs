@@ -1,4 +1,4 @@
-//! Einsums of structures: the order of the contractions, and their plans as one.
+//! Einsum of structures: contraction order, and the plans of all contractions as one.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::spec::Spec;
 
 const OP: &str = "einsum";
 
-/// A structure, the labels of its legs, and its slot.
+/// Structure with the labels of its legs and its slot.
 struct Labelled<S> {
     spec: Spec<S>,
     labels: Vec<char>,
@@ -24,14 +24,14 @@ struct Labelled<S> {
 }
 
 impl<S: Sector> Spec<S> {
-    /// The contraction of `ab,bc->ac` and the like: each label is on two legs, which are dual to each other,
-    /// or on one and in the output. Contractions go in pairs, in an order that is searched for; that of
-    /// fermions does not depend on it, but on the order of the operands where several are odd.
+    /// Contraction such as `ab,bc->ac`. Each label is on two mutually dual legs, or on one leg and in the output.
+    /// Pairwise contractions run in an optimised order. For fermions the value does not depend on that order, but on
+    /// the order of the operands if several are odd.
     ///
-    /// Cost: that of the search and of the plans the first time, then a look-up.
+    /// Cost: that of the order search and of the plans on the first call, then a cache look-up.
     ///
     /// # Errors
-    /// `Invalid` for other subscripts, `Rank`, `LegMismatch`, those of contractions.
+    /// `Invalid` for other subscripts, `Rank`, `LegMismatch`; errors of the contractions.
     pub fn einsum(subscripts: &str, operands: &[&Self]) -> Result<(Self, Network)> {
         let ids: SmallVec<[u64; 8]> = operands.iter().map(|spec| spec.id()).collect();
         let weight = |planned: &(Self, Arc<Sequence>)| planned.1.bytes();
@@ -46,7 +46,7 @@ fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, 
     let lens: Vec<usize> = operands.iter().map(|spec| spec.len()).collect();
     let mut steps: Vec<SequenceStep> = Vec::new();
     let next = |steps: &[SequenceStep]| (operands.len() + steps.len() - 1) as u32;
-    // Traces first: they make operands smaller.
+    // Traces first: they reduce the size of the operands.
     let mut slots: Vec<Option<Labelled<S>>> = Vec::new();
     for (slot, (&spec, labels)) in operands.iter().zip(labels).enumerate() {
         let (mut pairs, mut kept) = (Vec::new(), Vec::new());
@@ -103,12 +103,12 @@ fn invalid(message: String) -> StructuredError {
     StructuredError::Invalid { op: OP, message }
 }
 
-/// Pairs of slots: operands, then results of steps.
+/// Contraction path: pairs of slots; slots are the operands, then the results of steps.
 fn order<S: Sector>(slots: &[Option<Labelled<S>>], output: &[char]) -> Result<Vec<Vec<usize>>> {
     let given = slots.iter().flatten();
     let inputs: Vec<String> = given.clone().map(|x| x.labels.iter().collect()).collect();
     let shapes: Vec<Vec<usize>> = given.map(|x| x.spec.shape()).collect();
-    // Sizes of 0 tell nothing about an order.
+    // Sizes of 0 are replaced by 1: they give no information for the order.
     let shapes: Vec<Vec<usize>> =
         shapes.into_iter().map(|shape| shape.into_iter().map(|n| n.max(1)).collect()).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
@@ -117,7 +117,7 @@ fn order<S: Sector>(slots: &[Option<Labelled<S>>], output: &[char]) -> Result<Ve
     Ok(plan.steps()?.iter().map(|step| step.slots.to_vec()).collect())
 }
 
-/// The labels of the operands and the output, checked against the legs.
+/// Labels of the operands and of the output, checked against the legs.
 fn parse<S: Sector>(
     subscripts: &str,
     operands: &[&Spec<S>],

@@ -1,4 +1,4 @@
-//! Permutations of legs, and what changes legs in place.
+//! Permutations of legs, and changes of legs in place.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector> Spec<S> {
-    /// Axis `k` of the result is axis `axes[k]`, the first `rows` of them rows: −1 for each exchange of two
-    /// odd legs.
+    /// Permutation of the legs: leg `k` of the result is leg `axes[k]`; the first `rows` of them are rows. Each
+    /// exchange of two odd legs gives a factor −1.
     ///
     /// # Errors
     /// `Rank`, `Axis`, `Rows`.
@@ -32,7 +32,7 @@ impl<S: Sector> Spec<S> {
         })
     }
 
-    /// The same tensor with another number of row legs.
+    /// Same tensor with another number of row legs.
     ///
     /// # Errors
     /// `Rows`.
@@ -40,7 +40,7 @@ impl<S: Sector> Spec<S> {
         self.permute(&(0..self.legs().len()).collect::<Vec<_>>(), rows)
     }
 
-    /// −1 for each odd sector of these axes.
+    /// Factor −1 for each odd sector on these axes (parity of the legs).
     ///
     /// # Errors
     /// `Axis`.
@@ -55,8 +55,8 @@ impl<S: Sector> Spec<S> {
         })
     }
 
-    /// The structure of the complex conjugate, with dual legs in the same order: −1 where the reversal of
-    /// the odd legs is an odd permutation. Entries remain to be conjugated.
+    /// Structure of the complex conjugate: dual legs in the same order, with a factor −1 where the reversal of the
+    /// odd legs is an odd permutation. The caller conjugates the entries.
     ///
     /// # Errors
     /// `ChargeOverflow`.
@@ -73,8 +73,8 @@ impl<S: Sector> Spec<S> {
         })
     }
 
-    /// The structure of the adjoint, with dual legs in reverse order: rows become columns. No sign. Entries
-    /// remain to be conjugated.
+    /// Structure of the adjoint: dual legs in reverse order; rows become columns. No sign. The caller conjugates the
+    /// entries.
     ///
     /// # Errors
     /// `ChargeOverflow`.
@@ -90,8 +90,8 @@ impl<S: Sector> Spec<S> {
         })
     }
 
-    /// A leg in the other direction, with inverse sectors: −1 for odd sectors of a leg that pointed out, so
-    /// that flipping both legs of a contraction changes nothing.
+    /// Reverses a leg: opposite direction, inverse sectors, and a factor −1 for odd sectors of an outgoing leg.
+    /// Flipping both legs of a contraction leaves its value unchanged.
     ///
     /// # Errors
     /// `Axis`, `ChargeOverflow`.

@@ -1,4 +1,4 @@
-//! Parts of tensors: the leading states of a leg, single blocks, columns with signs.
+//! Restriction to leading states of a leg, extraction of blocks, column signs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::plan::{Axis, Builder};
 use crate::sector::Sector;
 use crate::spec::{Block, Matrix, Spec};
 
-/// The leading values of each sector of a leg.
+/// Leading `dims[k]` values of each sector `k` of a leg.
 pub(crate) fn leading<S: Sector>(leg: &Leg<S>, dims: &[usize]) -> Rearrange {
     let starts = leg.starts();
     let mut build = Builder::new(leg.dim(), dims.iter().sum());
@@ -26,10 +26,10 @@ pub(crate) fn leading<S: Sector>(leg: &Leg<S>, dims: &[usize]) -> Rearrange {
 }
 
 impl<S: Sector> Spec<S> {
-    /// The leading `dims[k]` states of sector `k` of an axis.
+    /// Restriction of an axis to the leading `dims[k]` states of sector `k`.
     ///
     /// # Errors
-    /// `Axis`; `Invalid` for more states than there are.
+    /// `Axis`; `Invalid` if `dims[k]` exceeds the dimension of the sector.
     pub fn restrict(&self, axis: usize, dims: &[usize]) -> Result<(Self, Rearrange)> {
         let op = "restrict";
         check_axes(op, self.legs().len(), &[axis])?;
@@ -39,7 +39,7 @@ impl<S: Sector> Spec<S> {
             let message = format!("states {dims:?} are asked for of {leg}");
             return Err(StructuredError::Invalid { op, message });
         }
-        // Not cached: dimensions follow from values.
+        // Not cached: the dimensions depend on values.
         let kept = all.iter().zip(dims).filter(|&(_, &dim)| dim > 0);
         let kept = kept.map(|(&(sector, _), &dim)| (sector, dim)).collect();
         let mut legs = self.legs().to_vec();
@@ -63,7 +63,7 @@ impl<S: Sector> Spec<S> {
         Ok((to, Rearrange { plan: Arc::new(build.finish(true, true)) }))
     }
 
-    /// Entries times numbers, one for each state of an axis: that of its own state.
+    /// Operation that multiplies each entry by the value of its state on one axis.
     ///
     /// # Errors
     /// `Axis`.
@@ -86,7 +86,7 @@ impl<S: Sector> Spec<S> {
         Ok(ScaleBond { plan: plan.plan, complex: false })
     }
 
-    /// Numbers of the states of the first leg onto the diagonals of a map of two legs.
+    /// Map from the values of the first leg to the diagonals of a map of two legs.
     pub(crate) fn diagonal(&self) -> Rearrange {
         let leg = &self.legs()[0];
         let starts = leg.starts();
@@ -101,7 +101,7 @@ impl<S: Sector> Spec<S> {
         Rearrange { plan: Arc::new(build.finish(true, true)) }
     }
 
-    /// The elements of a block in row-major order.
+    /// Elements of a block in row-major order.
     pub(crate) fn extract(&self, block: &Block) -> Rearrange {
         let mut stride = block.shape.iter().product::<usize>();
         let mut build = Builder::new(self.len(), stride);
@@ -114,8 +114,8 @@ impl<S: Sector> Spec<S> {
         Rearrange { plan: Arc::new(build.finish(true, true)) }
     }
 
-    /// A map, whose column legs are the duals of its row legs in the same order, with the sign in each column
-    /// with which contractions over these legs multiply: then maps multiply as their matrices do.
+    /// Multiplies the columns of a map (column legs dual to the row legs, in the same order) by the signs of the
+    /// contraction over these legs, so that the matrices multiply as the maps do.
     ///
     /// # Errors
     /// `Rank`, `LegMismatch`, `Flux`.
@@ -143,7 +143,7 @@ impl<S: Sector> Spec<S> {
         self.column_signs()
     }
 
-    /// The sign in each column with which contractions over all column legs multiply; applied twice it is none.
+    /// Signs of the contraction over all column legs, applied to the columns. The operation is its own inverse.
     ///
     /// # Errors
     /// Those of the memory.
@@ -160,8 +160,8 @@ impl<S: Sector> Spec<S> {
         })
     }
 
-    /// The structure of the inverse and the adjoint: the duals of the column legs as rows, those of the row legs as
-    /// columns, the inverse charge. With it the order in which its matrices are those of this structure.
+    /// Structure of the inverse and of the adjoint: row legs are the duals of the column legs, column legs those of
+    /// the row legs, the flux is inverted. Also the order of its matrices in terms of those of this structure.
     ///
     /// # Errors
     /// `ChargeOverflow`.
@@ -179,7 +179,8 @@ impl<S: Sector> Spec<S> {
         Ok((Self::new(legs, flux, below.len())?, order))
     }
 
-    /// Square matrices of these charges of the rows, one behind the other, among those of this structure; others are 0.
+    /// Map from consecutive square matrices of the given coupled sectors to the buffer of this structure; other
+    /// entries are 0.
     pub(crate) fn embed(&self, charges: &[S]) -> Rearrange {
         let found: Vec<_> = charges.iter().filter_map(|&charge| self.matrix(charge)).collect();
         let size = |matrix: &&Matrix<S>| matrix.rows * matrix.cols;

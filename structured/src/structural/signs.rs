@@ -3,9 +3,9 @@
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// Parities of the legs of blocks.
+/// Parities of the sectors of each leg.
 pub(crate) struct Parities {
-    /// By leg and place; empty where nothing is odd.
+    /// For each leg and sector, true if odd; empty if no sector is odd.
     odd: Vec<Vec<bool>>,
 }
 
@@ -18,17 +18,17 @@ impl Parities {
         Self { odd }
     }
 
-    /// Whether the sector of a block at an axis is odd; blocks are given by their places.
+    /// True if the sector of a block on an axis is odd; a block is given by its sector indices.
     pub(crate) fn is_odd(&self, block: &[u32], axis: usize) -> bool {
         !self.odd.is_empty() && self.odd[axis][block[axis] as usize]
     }
 
-    /// Number of odd legs among these.
+    /// Number of odd legs among `axes`.
     pub(crate) fn count(&self, block: &[u32], axes: impl IntoIterator<Item = usize>) -> usize {
         axes.into_iter().filter(|&axis| self.is_odd(block, axis)).count()
     }
 
-    /// Whether these axes, put into this order, have an odd number of inversions among odd legs.
+    /// True if bringing the axes into this order exchanges odd legs an odd number of times.
     pub(crate) fn inverts(&self, block: &[u32], axes: &[usize]) -> bool {
         if self.odd.is_empty() {
             return false;
@@ -43,7 +43,7 @@ impl Parities {
     }
 }
 
-/// Whether the reversal of `n` odd legs is an odd permutation.
+/// True if the reversal of `n` odd legs is an odd permutation.
 pub(crate) fn reverses(n: usize) -> bool {
     n * n.saturating_sub(1) / 2 % 2 == 1
 }

@@ -1,4 +1,4 @@
-//! Sums over pairs of legs of one tensor.
+//! Traces over pairs of legs of one tensor.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector> Spec<S> {
-    /// The sum over equal states of each pair of legs, which are dual to each other; what remains keeps its
-    /// order. Of fermions the supertrace, with −1 on odd sectors, where the first leg of a pair points out.
+    /// Trace over pairs of mutually dual legs; the free legs keep their order. For fermions it is the supertrace: a
+    /// factor −1 on odd sectors if the first leg of a pair is outgoing.
     ///
     /// # Errors
     /// `Axis`, `LegMismatch`.

@@ -1,4 +1,4 @@
-//! What is refused, before any arithmetic.
+//! Rejected input: every error is raised before any arithmetic.
 
 use t4a_diff::check;
 use t4a_structured::plan::{Products, View};
@@ -27,7 +27,7 @@ fn legs() {
 
 #[test]
 fn r8_sectors_of_another_group() {
-    // A residue that no constructor makes, but data may have.
+    // A residue that no constructor makes, but that deserialisation may produce.
     let three: Zn<3> = serde_json::from_str("3").unwrap();
     let unknown = |error| {
         assert_eq!(error, StructuredError::UnknownSector { sector: "3".into() });
@@ -48,7 +48,7 @@ fn r8_matrices_overlap_or_leave_gaps() {
     let whole = vec![view(0, 2, 2)];
     assert_eq!(new([6, 6, 4], whole.clone(), vec![[0, 0, 0]]), Ok(()));
     for (lens, c, terms) in [
-        // A gap, an overlap, beyond the end, a rest, a matrix that is not there, one that does not fit.
+        // A gap, an overlap, beyond the end, leftover elements, an index out of range, mismatching sizes.
         ([6, 6, 9], vec![view(0, 2, 2), view(5, 2, 2)], vec![]),
         ([6, 6, 6], vec![view(0, 2, 2), view(2, 2, 2)], vec![]),
         ([6, 6, 3], whole.clone(), vec![]),
@@ -82,7 +82,7 @@ fn trap_18_groups_and_their_order() {
             for &b in all {
                 let c = a.fuse(b).unwrap();
                 assert_eq!((b.fuse(a), c.fuse(dual)), (Some(c), Some(b)));
-                // The parity is that of the group.
+                // Parity is a homomorphism of the group.
                 assert_eq!(c.is_odd(), a.is_odd() != b.is_odd());
             }
         }
@@ -157,7 +157,7 @@ fn trap_19_maps_are_neutral_and_square() {
     let x = rng.tensor(vec![leg.clone(), leg.clone()], Z2::new(0), false).repartition(1).unwrap();
     assert!(matches!(x.exp(), Err(StructuredError::LegMismatch { .. })));
     assert!(matches!(x.repartition(2).unwrap().exp(), Err(StructuredError::Rank { .. })));
-    // A tensor without blocks keeps its charge.
+    // A tensor without blocks keeps its flux.
     let none = Leg::<U1>::new([], Direction::Out).unwrap();
     let x = rng.tensor(vec![none], U1(3), false);
     assert_eq!(x.conj().unwrap().spec().flux(), U1(-3));

@@ -67,7 +67,7 @@ impl Loss for Entropy {
 #[test]
 fn derivatives_of_entropies() {
     slope(&matrix(6), &Entropy);
-    // Vanishing values add nothing.
+    // Values of 0 do not contribute.
     let s = check::array(&[3], |i| [1.0, 0.0, 2.0][i]);
     let dual = t4a_diff::Dual::new(s.clone(), check::array(&[3], |i| [0.0, 1.0, 0.0][i]));
     let leg = Leg::new([(U1(0), 3)], Direction::Out).unwrap();

@@ -1,4 +1,4 @@
-//! Diagonal and block-sparse tensors against dense ones, over semirings.
+//! Diagonal and block-sparse tensors against dense ones, over several semirings.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn dense(semiring: FloatSemiring, x: &DiagTensor) -> AnyTensor {
     x.to_dense(semiring).unwrap().into_tensor().unwrap()
 }
 
-/// The dense einsum over (+, ×) or (max, +), term by term.
+/// Dense einsum over (+, ×) or (max, +), by explicit loops.
 fn naive(semiring: FloatSemiring, text: &str, operands: &[&AnyTensor]) -> AnyTensor {
     let einsum = Einsum::new(text).unwrap();
     match semiring {
@@ -79,7 +79,7 @@ fn trap_24_einsums_of_payloads_are_einsums_of_dense_tensors() {
 
 #[test]
 fn trap_24_the_gradient_of_a_payload_is_the_diagonal_of_the_dense_one() {
-    // y = Σ d_ij x_jk w_ki: along e_i of the payload and along the dense E_ii.
+    // y = Σ d_ij x_jk w_ki: derivative along e_i of the payload and along the dense E_ii.
     let (d, x, w) = (noise(&[3], 1), noise(&[3, 3], 2), noise(&[3, 3], 3));
     for i in 0..3 {
         let e = check::array(&[3], |k| f64::from(k == i));
@@ -133,7 +133,7 @@ fn block_patterns_contract_as_dense_tensors() {
         let all = [&a, &b, &c].map(|x| x.to_dense().unwrap().into_tensor().unwrap());
         let want = naive(FloatSemiring::Standard, "aqr,rsq->as", &[&all[0], &all[1]]);
         close(&numbers(&all[2]), &numbers(&want));
-        // Over (max, +) blocks that are not there are −∞.
+        // Over (max, +) entries outside of the stored blocks are −∞.
         let m = a.contract(&b, &[1, 2], &[2, 0], FloatSemiring::MaxPlus).unwrap();
         assert_eq!(m.pattern(), c.pattern());
         let fill = |x: &BlockSparseTensor| {
@@ -231,7 +231,7 @@ fn complex_diagonals_are_pairs() {
     for (got, want) in tensors(&got).iter().zip(&want) {
         close(&numbers(got), want);
     }
-    // Three at once are two after another, and a diagonal stays one.
+    // An einsum of three operands equals two successive ones, and the product of diagonals is diagonal.
     let all = diag_einsum_complex("ij,jk,kl->il", &[&x, &z, &x.conj()]).unwrap();
     assert_eq!(all.re().classes(), [0, 0]);
     let first = diag_einsum_complex("ij,jk->ik", &[&x, &z]).unwrap();
@@ -239,14 +239,14 @@ fn complex_diagonals_are_pairs() {
     for (got, want) in tensors(&all).iter().zip(&tensors(&want)) {
         close(&numbers(got), &numbers(want));
     }
-    // One, and down to a number.
+    // One operand, summed to a number.
     let trace = diag_einsum_complex("ii->", &[&y]).unwrap();
     let [re, im] = tensors(&y).map(|y| numbers(&naive(FloatSemiring::Standard, "ii->", &[&y])));
     close(&numbers(&tensors(&trace)[0]), &re);
     close(&numbers(&tensors(&trace)[1]), &im);
 }
 
-/// The product of tensors, dense.
+/// Dense product of the tensors.
 fn dense_product(text: &str, operands: &[&DiagTensor]) -> Vec<f64> {
     let standard = FloatSemiring::Standard;
     numbers(&dense(standard, &diag_einsum(standard, text, operands).unwrap()))
@@ -254,7 +254,7 @@ fn dense_product(text: &str, operands: &[&DiagTensor]) -> Vec<f64> {
 
 #[test]
 fn factorisations_of_diagonal_matrices_are_those_of_dense_ones() {
-    // Ties of both signs, a zero.
+    // Degenerate values of both signs, and a zero.
     let cases: [&[f64]; 4] = [&[0.5, -2.0, 2.0, 0.0, -0.5, 3.0], &[-1.0], &[], &[0.0, 0.0]];
     for given in cases {
         let n = given.len();
@@ -281,7 +281,7 @@ fn factorisations_of_diagonal_matrices_are_those_of_dense_ones() {
 
 #[test]
 fn derivatives_of_factors_of_diagonal_matrices() {
-    // Σ wᵢ sᵢ³ and Σ wᵢ λᵢ² against the dense factorisations, along noise on the diagonal.
+    // Σ wᵢ sᵢ³ and Σ wᵢ λᵢ² against the dense factorisations, along random directions of the diagonal.
     let x = check::array(&[5], |i| [0.7, -2.0, 1.5, -0.3, 0.1][i]);
     let t = noise(&[5], 7);
     let weights = check::array(&[5], |i| i as f64 - 1.5);
@@ -307,7 +307,7 @@ fn derivatives_of_factors_of_diagonal_matrices() {
         let want = (up[k] - down[k]) / 2e-5;
         assert!((got - want).abs() < 1e-7 * want.abs().max(1.0), "{got} {want}");
     }
-    // U S Vᴴ moves as D does, also where D is 0 and at ties.
+    // d(U S Vᴴ) = dD, also at zeros and degenerate values of D.
     let d = check::array(&[4], |i| [0.0, -1.0, 1.0, 0.0][i]);
     let t = noise(&[4], 3);
     let svd = DiagTensor::from_diag(Dual::new(d, t.clone()), 2).unwrap().svd().unwrap();

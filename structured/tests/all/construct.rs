@@ -1,4 +1,5 @@
-//! Tensors of blocks, elements and other tensors, beside dense arrays; legs of states in any order; stored data.
+//! Construction from blocks, elements and other tensors, compared with dense arrays; legs from states in any order;
+//! serialisation.
 
 use t4a_algebra::c64;
 use t4a_diff::{Array, Eager, check};
@@ -15,7 +16,7 @@ fn sectors_of<S: Sector>(spec: &Spec<S>, places: &[u32]) -> Vec<S> {
     spec.legs().iter().zip(places).map(|(leg, &k)| leg.sectors()[k as usize].0).collect()
 }
 
-/// Any tensor of its blocks, and of its elements.
+/// A random tensor is rebuilt from its blocks, and from its elements.
 fn parts<S: Sector>(seed: u64, sectors: &[S]) {
     let mut rng = Rng::new(seed);
     for _ in 0..8 {
@@ -47,7 +48,7 @@ fn parts<S: Sector>(seed: u64, sectors: &[S]) {
             continue;
         }
         same(&GradedTensor::from_blocks(spec, &all).unwrap(), &a);
-        // One block alone.
+        // A single block.
         let one = GradedTensor::from_blocks(spec, &all[..1]).unwrap();
         invariant(&one);
         let norm = check::elements(&all[0].1).iter().map(|x| x * x).sum::<f64>();
@@ -61,7 +62,7 @@ fn tensors_of_blocks_and_of_elements() {
     parts(2, &[0, 1].map(|n| Product(FermionNumber(n), Z2::new(n.into()))));
 }
 
-/// Places of the states of each term in a stacked leg, in dense order.
+/// Positions of the states of each term in a concatenated leg, in dense order.
 fn stacked_order<S: Sector>(terms: [&Leg<S>; 2]) -> Vec<usize> {
     let runs = terms.iter().flat_map(|leg| leg.sectors()).copied();
     Leg::from_states(runs, terms[0].direction()).unwrap().1
@@ -88,7 +89,7 @@ fn direct_sums_are_those_of_dense_arrays() {
         let sum = GradedTensor::direct_sum(&[&a, &b], &[0, 2]).unwrap();
         invariant(&sum);
         let [first, last] = [0, 2].map(|k| stacked_order([&la[k], &lb[k]]));
-        // The dense block-diagonal array, its axes sorted by sectors.
+        // Dense block-diagonal array, its axes sorted by sectors.
         let (da, db) = (dense(&a), dense(&b));
         for (part, got) in dense(&sum).iter().enumerate() {
             let got = numbers(got);
@@ -109,7 +110,7 @@ fn direct_sums_are_those_of_dense_arrays() {
             }
             close(&got, &want);
         }
-        // Along no leg: the sum.
+        // Direct sum along no leg: the sum.
         let twice = GradedTensor::direct_sum(&[&a, &a], &[]).unwrap();
         same(&twice, &a.scale(2.0));
     }
@@ -121,7 +122,7 @@ fn states_in_any_order() {
     let (leg, order) = Leg::from_states(runs, Direction::Out).unwrap();
     assert_eq!(leg.sectors(), [(U1(-1), 2), (U1(1), 3)]);
     assert_eq!(order, [1, 2, 0, 3, 4]);
-    // Charges of the given states agree with those of the sorted array.
+    // Charges of the given states equal those of the sorted array.
     let charges = [1, -1, -1, 1, 1];
     let spec = Spec::new(vec![leg.clone(), leg.dual()], U1(0), 1).unwrap();
     let given =
@@ -165,7 +166,7 @@ fn copy_tensors() {
     assert!(matches!(error, StructuredError::Invalid { .. }));
 }
 
-/// Derivatives pass through: `[A, A²]` of blocks and of direct sums.
+/// Loss for derivatives through `from_blocks` and `direct_sum`: `[A, A²]`.
 struct Sum;
 
 impl Loss for Sum {
@@ -233,7 +234,7 @@ fn legs_and_structures_as_data_name_their_symmetry() {
     let spec = Spec::new(vec![leg.clone(), pair.clone(), leg.dual()], U1(0), 1).unwrap();
     let text = serde_json::to_string(&spec).unwrap();
     assert_eq!(serde_json::from_str::<Spec<U1>>(&text).unwrap(), spec);
-    // Charges are the same numbers: the name tells symmetries apart.
+    // The charges are equal numbers; the name distinguishes the symmetries.
     let refused = |error: serde_json::Error| {
         let text = error.to_string();
         assert!(text.contains("the symmetry is U1, fermion number is required"), "{text}");

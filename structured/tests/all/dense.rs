@@ -1,4 +1,4 @@
-//! Tensors without fermions against dense tensors.
+//! Bosonic tensors against dense tensors.
 
 use t4a_diff::{Eager, check};
 use t4a_structured::{
@@ -13,7 +13,7 @@ fn letters(n: usize, from: u8) -> String {
     (0..n).map(|i| (from + i as u8) as char).collect()
 }
 
-/// Permutations, traces, contractions, fusions, of random tensors with these sectors.
+/// Permutations, traces, contractions and fusions of random tensors with these sectors.
 fn everything<S: Sector>(seed: u64, sectors: &[S]) {
     let mut rng = Rng::new(seed);
     for round in 0..25 {
@@ -56,7 +56,7 @@ fn everything<S: Sector>(seed: u64, sectors: &[S]) {
         same(&fused.split(start).unwrap(), &a);
         close(&[number(&fused.norm().unwrap())], &[number(&a.norm().unwrap())]);
 
-        // Contract with another over some pairs of axes.
+        // Contraction with another tensor over some pairs of axes.
         let k = rng.below(n + 1);
         let (summed, m) = (rng.permutation(n)[..k].to_vec(), k + rng.below(3));
         let places = rng.permutation(m)[..k].to_vec();
@@ -159,7 +159,7 @@ fn trap_17_fused_legs_contract_as_their_parts_and_no_others() {
         same(&fa.contract(&fb, &[0], &[0]).unwrap(), &direct);
         // The dual of a fused leg is the leg fused of the duals.
         assert_eq!(fa.spec().legs()[0].dual(), fb.spec().legs()[0]);
-        // The same sectors in another order of parts are other states.
+        // Fusing the same legs in another order gives other states.
         let turned = b.permute(&[1, 0, 2], 1).unwrap().fuse(0..2, direction.dual()).unwrap();
         if legs[0] != legs[1] {
             let error = fa.contract(&turned, &[0], &[0]).unwrap_err();
@@ -215,7 +215,7 @@ fn trap_26_plans_of_similar_structures_do_not_mix() {
             }
         }
     }
-    // Shapes are the same; each plan is asked for twice, with others in between.
+    // Equal shapes; each plan is requested twice, with others in between.
     for _ in 0..2 {
         for x in &all {
             let y = x.permute(&[1, 0], 1).unwrap();
@@ -242,12 +242,12 @@ fn trap_27_tensors_without_elements() {
         false,
     )
     .unwrap();
-    // No state is summed over: zeros, of the right charge.
+    // The contracted dimension is 0: zeros, with the correct flux.
     let c = a.contract(&b, &[0], &[0]).unwrap();
     assert_eq!((c.spec().flux(), c.spec().len()), (U1(1), 0));
     let c = a.conj().unwrap().contract(&b.twist(&[]).unwrap(), &[], &[]).unwrap();
     assert_eq!(c.spec().shape(), [0, 2, 0, 2]);
-    // No common sector: all of the result is zero, and there.
+    // No common sector: all entries of the result are stored and zero.
     let row = Leg::new([(U1(0), 2)], Direction::Out).unwrap();
     let bond = Leg::new([(U1(1), 1), (U1(5), 2)], Direction::Out).unwrap();
     let mut rng = Rng::new(3);
@@ -287,7 +287,7 @@ fn data_comes_back_and_corrupted_data_does_not() {
     bad("\"in\"", "\"out\"");
     bad("\"flux\":1", "\"flux\":0");
     bad("\"rows\":", "\"rows\":7");
-    // A residue beyond the group.
+    // A residue outside of the group.
     let leg = Leg::new([(Zn::<3>::new(2), 1)], Direction::Out).unwrap();
     let spec = Spec::new(vec![leg.clone(), leg.dual()], Zn::new(0), 1).unwrap();
     let x = GradedTensor::zeros(spec, DType::F32, false).unwrap();

@@ -1,4 +1,4 @@
-//! Factorisations against dense ones, truncation over all sectors.
+//! Factorisations against dense ones, and truncation over all sectors.
 
 use t4a_diff::{Array, Dual, Eager, Integers, check};
 use t4a_linalg::svd::Truncation;
@@ -42,7 +42,7 @@ fn factors_multiply_to_the_tensor() {
     identities(3, &[0, 1, 2].map(FermionNumber));
 }
 
-/// A random matrix of three sectors.
+/// Random matrix with three sectors.
 pub(crate) fn matrix(seed: u64) -> GradedTensor<U1> {
     let rows = Leg::new([(U1(-1), 4), (U1(0), 3), (U1(2), 2)], Direction::Out).unwrap();
     let cols = Leg::new([(U1(-1), 2), (U1(0), 5), (U1(2), 3)], Direction::In).unwrap();
@@ -80,21 +80,21 @@ fn trap_13_ties_are_cut_to_the_number_asked_for() {
         let Truncated { kept, error } = a.svd_truncated(1, FluxOn::Right, policy).unwrap();
         assert_eq!(kept.s.leg().dim(), keep);
         close(&[error], &[((8 - keep) as f64).sqrt()]);
-        // The smaller sectors first.
+        // Smaller sectors have priority.
         assert_eq!(kept.s.leg().sectors()[0], (U1(0), keep.min(2)));
     }
-    // A tensor of zeros keeps one value, in the smallest sector.
+    // A zero tensor keeps one value, in the smallest sector.
     let policy = Truncation::new().relative_cutoff(0.1).cutoff(0.1);
     let zero = a.scale(0.0).svd_truncated(1, FluxOn::Right, policy).unwrap();
     assert_eq!(zero.kept.s.leg().sectors(), [(U1(0), 1)]);
 }
 
-/// A function of a tensor, over any arrays.
+/// Scalar loss of a tensor of any array type.
 pub(crate) trait Loss {
     fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A;
 }
 
-/// The tangent of a loss along noise, beside that of differences.
+/// Derivative of a loss along a random direction, compared with finite differences.
 #[track_caller]
 pub(crate) fn slope(a: &GradedTensor<U1>, loss: &impl Loss) -> (f64, GradedTensor<U1>) {
     let t = check::noise(a.re(), 5);
@@ -109,13 +109,13 @@ pub(crate) fn slope(a: &GradedTensor<U1>, loss: &impl Loss) -> (f64, GradedTenso
     (tangent, GradedTensor::new(a.spec().clone(), t, None).unwrap())
 }
 
-/// `Σ w x` with weights that tell all entries apart.
+/// `Σ w x` with different weights for all entries.
 pub(crate) fn weighted<A: Array>(x: &GradedTensor<U1, A>) -> A {
     let weights = x.re().counting(x.spec().len()).elements().unwrap().cast(DType::F64).unwrap();
     x.re().mul(&x.re().constant(weights)).sum(0)
 }
 
-/// The weights of the kept part, and the kept tensor: no gauge is in them.
+/// Weighted sum of the kept tensor, plus that of its singular values: gauge invariant.
 struct Kept(Truncation);
 
 impl Loss for Kept {
@@ -149,7 +149,7 @@ impl Loss for Squares {
 
 #[test]
 fn trap_15_derivatives_of_truncated_factors() {
-    // Sectors of more rows, of more columns.
+    // One sector with more rows, one with more columns.
     slope(&matrix(9), &Kept(Truncation::new().max_dim(4)));
     slope(&matrix(9), &Cube);
 }
@@ -168,18 +168,18 @@ fn trap_15_equal_values_of_two_sectors_are_no_tie() {
 
 #[test]
 fn trap_15_sectors_of_lower_rank_have_finite_derivatives() {
-    // One sector of rank 1, one of zeros.
+    // One sector of rank 1, one zero sector.
     let leg = |d| Leg::new([(U1(0), 2), (U1(1), 2), (U1(2), 3)], d).unwrap();
     let legs = vec![leg(Direction::Out), leg(Direction::In)];
     let spec = Spec::new(legs, U1(0), 1).unwrap();
     let entry = |i: usize| [1.0, 2.0, 2.0, 4.0, 0.0, 0.0, 0.0, 0.0].get(i).map_or(i as f64, |&x| x);
     let a = GradedTensor::new(spec.clone(), check::array(&[17], entry), None).unwrap();
-    // d Σ s² = 2 ⟨A, dA⟩, whatever the ranks.
+    // d Σ s² = 2 ⟨A, dA⟩ for any rank.
     let (tangent, t) = slope(&a, &Squares);
     close(&[tangent], &[2.0 * check::elements(&a.inner(&t).unwrap().0)[0]]);
 }
 
-/// The unit map moves along any direction: its values are ties.
+/// A multiple of the identity: all singular values are degenerate, and generic directions split them.
 #[test]
 fn derivatives_at_ties_are_errors_or_masked() {
     let leg = Leg::new([(U1(0), 2), (U1(1), 3)], Direction::Out).unwrap();
@@ -203,7 +203,7 @@ fn derivatives_at_ties_are_errors_or_masked() {
     assert!(a.svd_with(1, FluxOn::Right, masked).is_ok());
     assert!(a.svd_truncated_with(1, FluxOn::Right, policy(), masked).is_ok());
     assert!(a.eigh_with(masked).is_ok());
-    // A direction that keeps the ties.
+    // A direction that preserves the degeneracy.
     let scaled = along(unit.re().scale(0.5));
     let w = scaled.eigh().unwrap().w;
     close(&check::elements(&w.values().clone().into_tangent()), &[0.5; 5]);
@@ -212,7 +212,7 @@ fn derivatives_at_ties_are_errors_or_masked() {
 #[test]
 fn exponentials_and_eigenvectors_of_maps() {
     let mut rng = Rng::new(4);
-    // Fermions with legs in both directions: products of maps are contractions, signs included.
+    // Fermions with legs of both directions: products of maps are contractions including signs.
     for directions in 0..4 {
         let direction =
             |k: usize| if directions >> k & 1 == 0 { Direction::Out } else { Direction::In };
@@ -234,7 +234,7 @@ fn exponentials_and_eigenvectors_of_maps() {
         invariant(&exp);
         same(&exp, &sum);
     }
-    // A Hermitian map: A V = V w.
+    // Hermitian map: A V = V w.
     let leg = Leg::new([(Z2::new(0), 3), (Z2::new(1), 2)], Direction::Out).unwrap();
     for complex in [false, true] {
         let spec = Spec::new(vec![leg.clone(), leg.dual()], Z2::new(0), 1).unwrap();

@@ -1,4 +1,4 @@
-//! Signs of fermions: order independence, adjoints, and an independent algorithm with strings.
+//! Fermionic signs: independence of the contraction order, adjoints, and comparison with Jordan–Wigner strings.
 
 use t4a_diff::{Array, check};
 use t4a_structured::{
@@ -24,11 +24,11 @@ fn triangle<S: Sector>(seed: u64, sectors: &[S]) {
         let ab = a.contract(&b, &[2], &[0]).unwrap();
         let want = ab.contract(&c, &[0, 2], &[2, 0]).unwrap();
         invariant(&want);
-        // (AB)C = A(BC).
+        // Associativity: (AB)C = A(BC).
         let bc = b.contract(&c, &[1], &[0]).unwrap();
         let other = a.contract(&bc, &[0, 2], &[3, 0]).unwrap();
         same(&other, &want);
-        // Even tensors commute: all orders of the operands.
+        // Even tensors commute: all orders of the operands agree.
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let text: Vec<&str> = order.iter().map(|&i| tensors[i].1).collect();
             let operands: Vec<_> = order.iter().map(|&i| tensors[i].0).collect();
@@ -43,13 +43,13 @@ fn triangle<S: Sector>(seed: u64, sectors: &[S]) {
         same(&fa.contract(&fb, &[2], &[0]).unwrap(), &want);
         let (fa, fc) = (ab.flip(2).unwrap(), c.flip(0).unwrap());
         same(&fa.contract(&fc, &[0, 2], &[2, 0]).unwrap(), &want);
-        // There and back.
+        // A permutation and its inverse.
         let axes = rng.permutation(3);
         let mut inverse = vec![0; 3];
         axes.iter().enumerate().for_each(|(k, &axis)| inverse[axis] = k);
         same(&a.permute(&axes, 1).unwrap().permute(&inverse, 0).unwrap(), &a);
         same(&a.fuse(0..2, direction).unwrap().split(0).unwrap(), &a);
-        // ⟨T|T⟩ = ‖T‖², with a sign on odd legs that point in.
+        // ⟨T|T⟩ = ‖T‖², with a sign for odd incoming legs.
         let inward: Vec<usize> =
             (0..3).filter(|&k| a.spec().legs()[k].direction() == Direction::In).collect();
         let norm = check::elements(&a.norm_squared().unwrap());
@@ -60,7 +60,7 @@ fn triangle<S: Sector>(seed: u64, sectors: &[S]) {
             close(&check::elements(conj.re()), &norm);
             close(&check::elements(dagger.re()), &norm);
         }
-        // A trace is the contraction with the identity.
+        // A trace equals the contraction with the identity.
         let t = rng.tensor(vec![x.clone(), z.clone(), x.dual(), y], zero, false);
         let id = GradedTensor::identity(&[x], DType::F64).unwrap();
         let by_id = t.contract(&id, &[0, 2], &[1, 0]).unwrap();
@@ -78,7 +78,7 @@ fn trap_23_contractions_do_not_depend_on_their_order() {
 
 #[test]
 fn trap_23_sites_in_any_order_agree_with_jordan_and_wigner() {
-    // c†ᵢ cⱼ + c†ⱼ cᵢ on five sites: a gate without strings, and bit strings with signs.
+    // c†ᵢ cⱼ + c†ⱼ cᵢ on five sites: a gate without strings against bit strings with Jordan–Wigner signs.
     let n = 5;
     let site = Leg::new([(FermionNumber(0), 1), (FermionNumber(1), 1)], Direction::Out).unwrap();
     let gate =
@@ -128,13 +128,13 @@ fn trap_25_inner_products_have_no_signs_and_contractions_do() {
         };
         close(&check::elements(&a.inner(&b).unwrap().0), &[flat(&a, &b)]);
         close(&check::elements(&a.inner(&a).unwrap().0), &[flat(&a, &a)]);
-        // As a contraction it takes the conjugate, and a sign for odd states of legs that point in.
+        // As a contraction, the norm uses the conjugate and a sign for odd states of incoming legs.
         let conj = a.conj().unwrap();
         let twisted = b.twist(&[1, 2]).unwrap();
         let full = conj.contract(&twisted, &[0, 1, 2], &[0, 1, 2]).unwrap();
         close(&[one(&full)], &[flat(&a, &b)]);
     }
-    // Odd states alone, one leg in and one out: without that sign a square would be negative.
+    // Odd states only, one incoming and one outgoing leg: without that sign the squared norm would be negative.
     let odd = |d| Leg::new([(ODD, 2)], d).unwrap();
     let a = rng.tensor(vec![odd(Direction::Out), odd(Direction::In)], EVEN, false);
     let square = a.conj().unwrap().contract(&a, &[0, 1], &[0, 1]).unwrap();

@@ -1,4 +1,4 @@
-//! Krylov methods on graded tensors, real and complex, beside factorisations of the map.
+//! Krylov methods on real and complex graded tensors, compared with factorisations of the map.
 
 use t4a_algebra::c64;
 use t4a_diff::{Dual, check};
@@ -13,11 +13,11 @@ use t4a_structured::{
 
 use crate::oracle::*;
 
-/// A Hermitian map of two legs.
+/// Random Hermitian map on two legs.
 fn hamiltonian<S: Sector>(rng: &mut Rng, legs: &[Leg<S>; 2], complex: bool) -> GradedTensor<S> {
     let all = legs.iter().cloned().chain(legs.iter().map(Leg::dual)).collect();
     let x = rng.tensor(all, S::TRIVIAL, complex).repartition(2).unwrap();
-    // Of fermions, products of maps carry signs: the Hermitian part is that of the matrices.
+    // Products of fermionic maps include signs: the Hermitian part is taken on the matrices.
     let eigh = x.eigh().unwrap();
     let inverse = eigh.v.inverse(2).unwrap();
     let left = eigh.v.scale_columns(&eigh.w).unwrap();
@@ -56,7 +56,7 @@ fn of_symmetry<S: Sector>(sectors: [S; 3], flux: S) {
         let size = Vector::norm(&psi).unwrap();
         assert!(Vector::norm(&evolved.vector.sub(&want).unwrap()).unwrap() < 1e-10 * size);
         close(&[Vector::norm(&evolved.vector).unwrap()], &[size]);
-        // (H + 20) x = ψ.
+        // Solves (H + 20) x = ψ.
         let shifted = |x: &GradedTensor<S>| -> Result<_> { map(x)?.axpy(c64::new(20.0, 0.0), x) };
         let one = gmres(shifted, &psi, None, &options).unwrap().vector;
         let two = conjugate_gradients(shifted, &psi, None, &options).unwrap().vector;
@@ -71,7 +71,8 @@ fn graded_tensors_are_vectors() {
     of_symmetry([0, 1, 2].map(FermionNumber), FermionNumber(2));
 }
 
-/// Coefficients are numbers: tensors over duals keep their values, and their structures are compared.
+/// Krylov coefficients are plain numbers: tensors over dual numbers give the same values, and structures are
+/// compared.
 #[test]
 fn vectors_over_other_arrays_and_of_other_structures() {
     let mut rng = Rng::new(2);

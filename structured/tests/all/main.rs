@@ -1,5 +1,5 @@
-//! Structured tensors against dense ones, on random legs: irregular degeneracies, sectors that no block
-//! reaches, empty legs, charged tensors. The invariant is checked after each operation.
+//! Structured tensors against dense ones on random legs: irregular degeneracies, sectors without a block, empty legs,
+//! tensors with flux. The invariants of the structure are checked after each operation.
 
 mod bad_input;
 mod bonds;

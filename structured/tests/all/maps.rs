@@ -1,4 +1,4 @@
-//! Inverses, polar decompositions, null spaces and functions of maps, of bosons and fermions with legs in both
+//! Inverses, polar decompositions, null spaces and functions of maps, for bosons and fermions with legs of both
 //! directions.
 
 use t4a_diff::{Array, check};
@@ -16,7 +16,7 @@ use t4a_tensor::random::Generator;
 use crate::factor::{Loss, matrix, slope, weighted};
 use crate::oracle::*;
 
-/// Two legs with states, as rows.
+/// Two nonempty row legs.
 fn rows<S: Sector>(rng: &mut Rng, sectors: &[S]) -> Vec<Leg<S>> {
     (0..2)
         .map(|_| {
@@ -26,7 +26,7 @@ fn rows<S: Sector>(rng: &mut Rng, sectors: &[S]) -> Vec<Leg<S>> {
         .collect()
 }
 
-/// A tensor of these legs and the duals of `cols`.
+/// Random tensor with these row legs and the duals of `cols`.
 fn tensor<S: Sector>(
     rng: &mut Rng,
     rows: &[Leg<S>],
@@ -38,7 +38,7 @@ fn tensor<S: Sector>(
     rng.tensor(legs, flux, complex).repartition(rows.len()).unwrap()
 }
 
-/// The product over all legs of the columns of a, of two legs.
+/// Contraction over all column legs of a, which has two.
 fn product<S: Sector>(a: &GradedTensor<S>, b: &GradedTensor<S>) -> GradedTensor<S> {
     a.contract(b, &[2, 3], &[0, 1]).unwrap()
 }
@@ -54,11 +54,11 @@ fn inverses<S: Sector>(seed: u64, sectors: &[S]) {
         invariant(&inverse);
         same(&product(&a, &inverse), &GradedTensor::identity(&left, DType::F64).unwrap());
         same(&product(&inverse, &a), &GradedTensor::identity(&right, DType::F64).unwrap());
-        // Right-hand sides with a leg of their own.
+        // Right-hand sides with an additional leg.
         let b = rng.tensor(vec![x.clone(), y.clone(), x.dual()], S::TRIVIAL, !complex);
         let solved = a.solve(2, &b).unwrap();
         same(&a.contract(&solved, &[2, 3], &[0, 1]).unwrap(), &b);
-        // Other structures than squares, and charges that do not meet.
+        // Rectangular structures, and charges without a common sector.
         let charge = sectors[rng.below(sectors.len())];
         let flux = if charge.is_odd() { S::TRIVIAL } else { charge };
         let a = {
@@ -93,7 +93,7 @@ fn polar_of<S: Sector>(a: &GradedTensor<S>) {
         };
         same(&back.repartition(2).unwrap(), a);
         close(&check::elements(&polar.u.norm_squared().unwrap()), &[rank as f64]);
-        // Positive: P V = V w, which reads the Hermitian part, with w ≥ 0.
+        // P is positive semidefinite: eigenvalues of its Hermitian part are ≥ 0, and P V = V w.
         let eigh = polar.p.eigh().unwrap();
         assert!(check::elements(eigh.w.values()).iter().all(|&w| w > -1e-12));
         let image = polar.p.contract(&eigh.v, &[2, 3], &[0, 1]).unwrap();
@@ -108,7 +108,7 @@ fn null_of<S: Sector>(a: &GradedTensor<S>) {
     let rank: usize = a.spec().matrices().iter().map(|m| m.rows.min(m.cols)).sum();
     let dim = null.spec().legs()[2].dim();
     assert_eq!(dim + rank, states);
-    // Kets of odd states that point in take a sign in norms.
+    // Norms of odd incoming kets include a sign.
     let inward: Vec<usize> =
         (0..2).filter(|&k| a.spec().legs()[k].direction() == Direction::In).collect();
     let bra = null.dagger().unwrap();
@@ -138,13 +138,13 @@ fn functions_of_maps() {
         same(&exp.log().unwrap(), &a);
         let root = exp.sqrt().unwrap();
         same(&product(&root, &root), &exp);
-        // A Hermitian map: the root of its square is positive.
+        // Hermitian map: the square root of its square is positive.
         let eigh = a.eigh().unwrap();
         let v = a.hermitian_function(Elementary::Exp).unwrap();
         let image = v.contract(&eigh.v, &[2, 3], &[0, 1]).unwrap();
         let w = eigh.w.map(|w| w.exp()).unwrap();
         same(&image, &eigh.v.scale_columns(&w).unwrap());
-        // Right eigenvectors of any map.
+        // Right eigenvectors of a general map.
         let eig = a.eig().unwrap();
         assert!(eig.v.is_complex());
         let image = a.contract(&eig.v, &[2, 3], &[0, 1]).unwrap();
@@ -175,7 +175,7 @@ fn inverses_with_a_charge_and_in_f32() {
     }
 }
 
-/// A map of three sectors close to a multiple of the identity.
+/// Map with three sectors close to a multiple of the identity.
 fn map(seed: u64) -> GradedTensor<U1> {
     let leg = Leg::new([(U1(-1), 3), (U1(0), 2), (U1(2), 2)], Direction::Out).unwrap();
     let x = Rng::new(seed).tensor(vec![leg.clone(), leg.dual()], U1(0), false);
@@ -244,7 +244,7 @@ fn derivatives_of_inverses_and_functions() {
 fn bad_input_of_maps() {
     let a = matrix(2);
     let invalid = |error| matches!(error, StructuredError::Invalid { .. });
-    // Rectangles; charges of rows without columns.
+    // Rectangular matrices, and coupled sectors of the rows without columns.
     assert!(invalid(a.inverse(1).unwrap_err()));
     let leg = |q: &[i32], d| Leg::new(q.iter().map(|&q| (U1(q), 2)), d).unwrap();
     let legs = vec![leg(&[0, 1], Direction::Out), leg(&[1, 2], Direction::In)];
@@ -265,6 +265,6 @@ fn bad_input_of_maps() {
         map(1).scale(-1.0).log(),
         Err(StructuredError::Linalg(LinalgError::NegativeEigenvalue { .. }))
     ));
-    // A right-hand side of other legs.
+    // Right-hand side with mismatching legs.
     assert!(map(1).solve(1, &a).is_err());
 }

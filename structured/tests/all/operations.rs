@@ -126,7 +126,7 @@ fn linear_algebra_by_matrix() {
     let ops = [
         (qr, plan.clone()),
         (ExpmOp.into(), square.clone()),
-        // What keeps more than its results.
+        // Operations that save more than their results.
         (DetOp.into(), square.clone()),
     ];
     for (op, plan) in ops {
@@ -200,7 +200,7 @@ fn contractions_over_semirings() {
     }
 }
 
-/// The kernel against the portable definition, of a contraction and of its rules, and theirs.
+/// Kernel against the portable definition, for a contraction and recursively for its derivative rules.
 fn kernels_agree(plan: &Contract, depth: usize, seed: u64) {
     let [a, b, _] = plan.plan.lens();
     let inputs = [random(a, seed), random(b, seed + 1)];
@@ -221,10 +221,10 @@ fn contractions_by_panels_are_those_of_whole_matrices() {
     let many = Leg::new([(U1(0), 9), (U1(1), 12)], into).unwrap();
     let (l, r) = (bond(40, out).unwrap(), bond(33, into).unwrap());
     let spec = |legs: Vec<Leg<U1>>, rows| Spec::new(legs, U1(0), rows).unwrap();
-    // An operator of few states, on axes in the middle: rows of C; its operand to the right: columns of C.
+    // Operator on few states and inner axes: panels of rows of C; as right operand, panels of columns of C.
     let x = spec(vec![l.clone(), wire.clone(), site.clone(), r.clone()], 2);
     let w = spec(vec![wire.dual(), wire.clone(), site.clone(), site.dual()], 2);
-    // Long sides: panels of the second-level cache.
+    // Long dimensions: panels in the L2 cache.
     let y = spec(vec![r.dual(), many.clone(), l.dual()], 1);
     for (a, b, i, j) in [
         (&x, &w, vec![1, 2], vec![0, 3]),
@@ -236,7 +236,7 @@ fn contractions_by_panels_are_those_of_whole_matrices() {
     ] {
         kernels_agree(&a.contract(b, &i, &j).unwrap().1, 2, 5);
     }
-    // Odd legs: moves with signs. Charges that nothing is summed to: zeros among the panels.
+    // Odd legs: moves with signs. Coupled sectors without contracted states: zeros among the panels.
     let leg = |q: &[i32], n, d| Leg::new(q.iter().map(|&q| (FermionNumber(q), n)), d).unwrap();
     let a = vec![leg(&[0, 1, 2], 17, out), leg(&[0, 1, 3], 9, out), leg(&[0, 1, 2], 6, into)];
     let b = vec![leg(&[0, 1, 2], 17, into), leg(&[1, 2, 4], 4, out), leg(&[0, 1, 2], 6, out)];
@@ -258,7 +258,7 @@ fn trap_28_an_operand_twice_one_untracked() {
         let out = plan.forward(&inputs, &wanted).unwrap();
         let kept = Kept::new(plan.keep(&wanted), &inputs, &out);
         let one = out.results[0].full(&[x.spec().len()], 1.0);
-        // Expanded, as the cotangent of a sum is.
+        // Expanded (stride 0), as the cotangent of a sum is.
         let one = one.narrow(0, 0, 1).expand(&[x.spec().len()]);
         let reverse =
             Reverse { kept: &kept, cotangents: &[Some(one)], hidden: &[], wanted: &wanted };
@@ -282,7 +282,7 @@ fn trap_28_an_operand_twice_one_untracked() {
 
 #[test]
 fn trap_27_gradients_without_a_common_charge() {
-    // Charges of rows, bond and columns that meet in part.
+    // Charges of rows, bond and columns with partial overlap.
     let leg = |q: &[i32], d| Leg::new(q.iter().map(|&q| (U1(q), 2)), d).unwrap();
     let (rows, bond, cols) =
         (leg(&[0, 1], Direction::Out), leg(&[1], Direction::In), leg(&[0, 2], Direction::In));
@@ -292,7 +292,7 @@ fn trap_27_gradients_without_a_common_charge() {
     assert_eq!((a.len(), b.len()), (4, 4));
     let inputs = [random(a.len(), 1), random(b.len(), 2)];
     check::operation(&plan, &inputs, TOLERANCE);
-    // And where nothing of the result is summed to: zeros in the place of C, and of both gradients.
+    // No contracted state at all: zeros in C and in both gradients.
     let far = Spec::new(vec![bond.dual(), leg(&[5], Direction::In)], U1(-4), 1).unwrap();
     let (d, plan) = a.contract(&far, &[1], &[0]).unwrap();
     let inputs = [random(a.len(), 1), random(far.len(), 2)];
@@ -359,7 +359,7 @@ fn corrupted_plans_are_refused() {
     let far = text.replace("\"from\":0,\"to\":0", "\"from\":0,\"to\":99");
     assert_ne!(far, text);
     assert!(serde_json::from_str::<Rearrange>(&far).is_err());
-    // Lengths that no memory holds, and an axis that repeats a move without end.
+    // Lengths beyond any memory, and an axis that repeats a move without bound.
     let plan = |len: u64, axes: &str| {
         format!(
             "{{\"from_len\":{len},\"to_len\":{len},\"moves\":[{{\"from\":0,\"to\":0,\"negative\":false,\

@@ -1,4 +1,4 @@
-//! Random structures, and dense tensors to compare with.
+//! Random structures, and dense reference tensors.
 
 use t4a_diff::check;
 use t4a_diff::{Array, Eager};
@@ -7,7 +7,7 @@ use t4a_structured::{Direction, Forbidden, GradedTensor, Leg, Sector, Spec};
 use t4a_tensor::random::Generator;
 use t4a_tensor::{AnyTensor, DType};
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 pub(crate) struct Rng(u64);
 
 impl Rng {
@@ -23,7 +23,7 @@ impl Rng {
     pub(crate) fn direction(&mut self) -> Direction {
         if self.below(2) == 0 { Direction::Out } else { Direction::In }
     }
-    /// Some of these sectors, often most, now and then none.
+    /// Random leg with a subset of these sectors; often most of them, sometimes none.
     pub(crate) fn leg<S: Sector>(&mut self, sectors: &[S]) -> Leg<S> {
         let empty = self.below(24) == 0;
         let mut kept = Vec::new();
@@ -56,7 +56,7 @@ impl Rng {
     }
 }
 
-/// Real parts, then imaginary ones, of the dense tensor.
+/// Real parts, then imaginary parts, of the dense tensor.
 pub(crate) fn dense<S: Sector>(x: &GradedTensor<S>) -> Vec<AnyTensor> {
     let (re, im) = x.to_dense().unwrap();
     [Some(re), im].into_iter().flatten().map(|x| x.into_tensor().unwrap()).collect()
@@ -66,7 +66,7 @@ pub(crate) fn numbers(x: &AnyTensor) -> Vec<f64> {
     check::elements(&Eager::from(x))
 }
 
-/// A dense einsum of real tensors.
+/// Dense einsum of real tensors.
 pub(crate) fn einsum(subscripts: &str, operands: &[&AnyTensor]) -> AnyTensor {
     Einsum::new(subscripts).unwrap().contract_any(operands).unwrap()
 }
@@ -85,7 +85,7 @@ pub(crate) fn close_to(a: &[f64], b: &[f64], tolerance: f64) {
     }
 }
 
-/// Two tensors of one structure are equal, whatever their rows.
+/// Asserts that two tensors with equal legs are equal, for any number of row legs.
 #[track_caller]
 pub(crate) fn same<S: Sector>(a: &GradedTensor<S>, b: &GradedTensor<S>) {
     assert_eq!(a.spec().legs(), b.spec().legs());
@@ -95,7 +95,7 @@ pub(crate) fn same<S: Sector>(a: &GradedTensor<S>, b: &GradedTensor<S>) {
     }
 }
 
-/// Blocks tile the buffer, charges add up, and the dense tensor has nothing else.
+/// Checks that blocks tile the buffer, charges fuse to the flux, and the dense tensor is zero elsewhere.
 #[track_caller]
 pub(crate) fn invariant<S: Sector>(x: &GradedTensor<S>) {
     let spec = x.spec();

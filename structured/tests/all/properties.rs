@@ -1,5 +1,5 @@
-//! Every operation against the dense computation, on legs that proptest makes and shrinks: irregular
-//! degeneracies, sectors that no block reaches, empty legs, charged tensors; f32 and f64, real and complex.
+//! Every operation against the dense computation, on legs generated and shrunk by proptest: irregular degeneracies,
+//! sectors without a block, empty legs, tensors with flux; f32 and f64, real and complex.
 
 use proptest::prelude::*;
 use t4a_diff::{Array, check};
@@ -66,7 +66,7 @@ fn case(rank: usize) -> impl Strategy<Value = Case> {
     )
 }
 
-/// Complex products by real ones.
+/// Complex product computed from real einsums.
 fn product(text: &str, x: &GradedTensor<Q>, y: &GradedTensor<Q>) -> Vec<Vec<f64>> {
     let (x, y) = (dense(x), dense(y));
     let of = |i: usize, j: usize| numbers(&einsum(text, &[&x[i], &y[j]]));
@@ -211,7 +211,7 @@ proptest! {
         if let Some(want) = want_im {
             close_to(&check::elements(&im.unwrap()), &[want], case.tolerance());
         }
-        // What commutes has no signs.
+        // Bosonic symmetries have no signs.
         same(&x.twist(&[0, 2]).unwrap(), &x);
     }
 
@@ -231,7 +231,7 @@ proptest! {
             let back = y.change_flux(axis, case.flux).unwrap();
             equal(&back, &all_numbers(&x), 0.0);
         }
-        // One symmetry is forgotten: products of coarse tensors are coarse products.
+        // Coarse graining commutes with products.
         let y = case.tensor(case.legs.iter().map(Leg::dual).collect(), case.flux);
         let z = x.contract(&y, &[0, 2], &[0, 2]).unwrap();
         let coarse = |x: &GradedTensor<Q>| {
@@ -241,7 +241,7 @@ proptest! {
         };
         let both = coarse(&x).contract(&coarse(&y), &[0, 2], &[0, 2]).unwrap();
         equal(&both, &all_numbers(&coarse(&z)), case.tolerance());
-        // The first charge is the more significant one: the dense order stays.
+        // The first charge is the more significant one, so the dense order does not change.
         equal(&coarse(&x), &all_numbers(&x), 0.0);
         equal(&x.drop_charge().unwrap(), &all_numbers(&x), 0.0);
     }

@@ -1,4 +1,4 @@
-//! Truncation policies, isometries, charges that cannot change, block patterns and pictures.
+//! Truncation policies, isometries, changes of flux, block patterns and printing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ fn trap_13_degenerate_values_stay_together_if_they_are_asked_to() {
     assert_eq!(max(3).degeneracy(1e-9).dims(&[a, b]), [2, 1]);
     assert_eq!(max(4).degeneracy(1e-9).dims(&[a, b]), [2, 1]);
     assert_eq!(max(6).degeneracy(1e-9).dims(&[a, b]), [3, 3]);
-    // Nothing would be left: the limit cuts.
+    // All values are degenerate: the limit splits them, since nothing would remain otherwise.
     assert_eq!(max(3).degeneracy(1e-9).dims(&[&[1.0; 8]]), [3]);
     assert_eq!(max(1).min_per_sector(2).dims(&[a, b, &[0.1]]), [2, 2, 1]);
     assert!(max(1).degeneracy(f64::NAN).validate().is_err());
     assert!(max(1).degeneracy(-1.0).validate().is_err());
-    // The error is that of what was dropped.
+    // The truncation error is the norm of the discarded values.
     let leg = Leg::new([(U1(0), 3), (U1(1), 2)], Direction::Out).unwrap();
     let x = GradedTensor::identity(&[leg], DType::F64).unwrap();
     let policy = max(1).min_per_sector(1);
@@ -125,7 +125,7 @@ fn block_patterns_against_dense_tensors() {
     close(&all(&a.trace(&[(2, 0)]).unwrap()), &numbers(&einsum("iji->j", &[&dense])));
     assert!(matches!(a.trace(&[(0, 1)]), Err(StructuredError::LegMismatch { .. })));
     assert!(matches!(a.permute(&[0, 0, 1]), Err(StructuredError::Axis { .. })));
-    // From dense and back, by blocks and back.
+    // Round trips through dense arrays and through blocks.
     let dense = a.to_dense().unwrap();
     let back = BlockSparseTensor::from_dense(a.pattern().clone(), &dense, Forbidden::Error(0.0));
     assert_eq!(all(&back.unwrap()), all(&a));
@@ -149,7 +149,7 @@ fn block_patterns_against_dense_tensors() {
     assert!(a.block(&[1, 1, 1]).is_none());
     assert!(a.with_block(&[1, 1, 1], &noise(&[2, 1, 2], 1)).is_err());
     assert!(matches!(a.map_entries(Eager::exp), Err(StructuredError::Invalid { .. })));
-    // Over (max, +) what is not there is −∞.
+    // Over (max, +) entries outside of the stored blocks are −∞.
     let over = check::elements(&a.to_dense_over(FloatSemiring::MaxPlus).unwrap());
     assert_eq!(over.iter().filter(|x| x.is_infinite()).count(), 27 - a.pattern().len());
 }
@@ -159,7 +159,7 @@ fn patterns_come_back_and_corrupted_ones_do_not() {
     let [a, _] = blocks();
     let text = serde_json::to_string(&a).unwrap();
     let back: BlockSparseTensor = serde_json::from_str(&text).unwrap();
-    // Decimals are read to the last bit but one.
+    // Decimal numbers are parsed exactly up to the last bit but one.
     close(&all(&back), &all(&a));
     assert_eq!(back.pattern(), a.pattern());
     for (from, to) in [
@@ -226,7 +226,7 @@ fn diagonals_against_dense_tensors() {
 
 #[test]
 fn trap_22_random_numbers_keep_the_size_of_vectors() {
-    // An m × n matrix of entries of deviation √(2 / (m + n)), per charge.
+    // Standard deviations √(2 / (m + n)) of an m × n matrix, per coupled sector.
     let wide = Leg::new([(U1(0), 30), (U1(1), 2)], Direction::Out).unwrap();
     let thin = Leg::new([(U1(0), 20), (U1(1), 6)], Direction::In).unwrap();
     let spec = Spec::new(vec![wide, thin], U1(0), 1).unwrap();
@@ -250,7 +250,7 @@ fn pictures() {
 
 #[test]
 fn trap_12_lists_of_the_best_keep_duplicates_and_end_with_zeros() {
-    // Σ over j of blocks with equal entries: three ways to 2, one to 1, then none.
+    // Sums over j of equal blocks: three terms for block 2, one for 1, then none.
     let pattern = |legs: Vec<Vec<usize>>, blocks: Vec<Vec<u32>>| {
         Arc::new(Pattern::new(legs, blocks).unwrap())
     };
