@@ -1,9 +1,9 @@
-//! Factorisations in double precision against a direct call of faer and against nalgebra, and the
-//! cost of a gradient: `cargo bench -p t4a-linalg`, one thread and all.
+//! Factorisations in double precision against direct calls of faer and against nalgebra, and the cost of a gradient:
+//! `cargo bench -p t4a-linalg`, on one thread and on all.
 //!
-//! Microseconds per matrix, the least of several rounds. `over` is forward/faer − 1, `bwd` the
-//! reverse pass alone as a multiple of the forward pass. Batches run as one call of ours and as a
-//! loop over faer. Before the clock starts, every result is checked.
+//! Microseconds per matrix, minimum of several rounds. `over` is forward/faer − 1; `bwd` is the time of the reverse
+//! pass alone as a multiple of the forward pass. A batch is one call of this crate and a loop over faer. Every result
+//! is checked before the measurement.
 //!
 //! Arguments filter by name: `cargo bench -p t4a-linalg -- svd 256`.
 
@@ -26,7 +26,7 @@ use t4a_linalg::vocabulary::{Batched, Matrices};
 use t4a_linalg::{Degeneracy, MatrixOp};
 use t4a_tensor::{Tensor, loops::parallel};
 
-/// Least time of one call, in µs.
+/// Minimum time of one call, in µs.
 fn time(mut call: impl FnMut()) -> f64 {
     call();
     let begin = Instant::now();
@@ -81,7 +81,7 @@ fn inputs(op: &MatrixOp, batch: &[usize], n: usize) -> Vec<Tensor<f64>> {
             square.add(&a.identity(n)).into_tensor().expect("a product")
         }
         MatrixOp::Eigh(_) => Batched::new(&a).herm().into_tensor().expect("a sum"),
-        // Far from singular.
+        // Well-conditioned matrix.
         MatrixOp::Solve(_) | MatrixOp::LuFactor(_) => {
             let a = Batched::new(&a);
             a.add(&a.identity(n).scale(2.0)).into_tensor().expect("a sum")
@@ -135,7 +135,7 @@ fn nalgebra_call(op: &MatrixOp, a: &DMatrix<f64>) {
     }
 }
 
-/// The product of the factors is the matrix.
+/// Checks that the product of the factors is the matrix.
 fn check(op: &MatrixOp, inputs: &[Tensor<f64>], out: &Outcome<Batched<f64>>) {
     let a = Batched::new(&inputs[0]);
     let full = |i: usize| out.results[i].full();
@@ -176,7 +176,7 @@ fn main() {
     let sizes =
         [(2, 16), (2, 64), (4, 16), (4, 64), (8, 16), (8, 64), (8, 1), (64, 1), (256, 1), (512, 1)];
     for threads in [cores, 1] {
-        // The pool keeps its threads; 1 turns it off for good, so it comes last.
+        // The thread pool persists; setting 1 thread disables it permanently, so one thread is measured last.
         parallel::set_threads(threads);
         faer::set_global_parallelism(if threads == 1 { Par::Seq } else { Par::rayon(0) });
         println!("\nthreads {threads}: µs per matrix");
@@ -209,7 +209,7 @@ fn main() {
     }
 }
 
-/// The Schur form, which faer keeps to itself, beside its eigenvectors, and a square root by it.
+/// The Schur form, which faer does not export, compared with eigenvectors; and a square root computed from it.
 fn schur_row(n: usize) {
     let a = Tensor::from_vec(numbers(1, n * n), &[n, n]).expect("memory");
     let shifted = Batched::new(&a).add(&Batched::new(&a).identity(n).scale(n as f64));
@@ -247,7 +247,7 @@ fn row(op: &MatrixOp, name: &str, n: usize, count: usize) {
     let run = || op.forward(&refs, false).expect("regular matrices");
     let gradient = || {
         let out = op.forward(&refs, true).expect("regular matrices");
-        // The cotangents of Σ x²/2 over all results.
+        // Cotangents of the loss Σ x²/2 over all results.
         let cotangents: Vec<_> = out.results.iter().cloned().map(Some).collect();
         black_box(op.pullback(&views, &out, &cotangents, &[]).expect("a loss without gauge"));
     };

@@ -1,5 +1,5 @@
-//! Operations in the three forms that faces offer, on the arrays of any implementor of the vocabulary:
-//! plain, with the status of each matrix, with tangents.
+//! Operations on the arrays of any implementor of [`Array`], in three forms: plain, with the status of each matrix,
+//! and with tangents.
 
 use smallvec::SmallVec;
 use t4a_diff::array::Flags;
@@ -12,13 +12,13 @@ use crate::permutation::Permutation;
 use crate::systems::Movable;
 use crate::table::{Linalg, MatrixOp};
 
-/// Real matrices `[…, m, n]`, or complex ones as a pair of arrays. Vectors are rows `[…, 1, n]`, numbers
+/// Batch of matrices: real `[…, m, n]`, or a pair of arrays for complex ones. Vectors are rows `[…, 1, n]`, numbers
 /// `[…, 1, 1]`.
 #[derive(Clone, Debug)]
 pub struct Pair<A> {
-    /// The real part.
+    /// Real part.
     pub re: A,
-    /// The imaginary part, if there is one.
+    /// Imaginary part; `None` for real matrices.
     pub im: Option<A>,
 }
 
@@ -33,22 +33,22 @@ impl<A: Array> Pair<A> {
         Self { re, im: Some(im) }
     }
 
-    /// Whether there is an imaginary part.
+    /// True for complex matrices.
     pub fn is_complex(&self) -> bool {
         self.im.is_some()
     }
 
-    /// The shape.
+    /// Shape of both parts.
     pub fn shape(&self) -> Vec<usize> {
         self.re.shape()
     }
 
-    /// Each part through one map.
+    /// Applies a function to each part.
     pub fn map<C>(&self, f: impl Fn(&A) -> C) -> Pair<C> {
         Pair { re: f(&self.re), im: self.im.as_ref().map(f) }
     }
 
-    /// The last two axes exchanged.
+    /// Transpose of the last two axes.
     pub fn transpose(&self) -> Self {
         self.map(A::transpose)
     }
@@ -58,12 +58,12 @@ impl<A: Array> Pair<A> {
         Self { re: self.re.clone(), im: self.im.as_ref().map(A::neg) }
     }
 
-    /// `Aᴴ`.
+    /// Adjoint `Aᴴ`.
     pub fn adjoint(&self) -> Self {
         self.transpose().conj()
     }
 
-    /// Elements `start, start + 1, …` of an axis, `len` of them.
+    /// Elements `start..start + len` of an axis.
     pub fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
         self.map(|x| x.narrow(axis, start, len))
     }
@@ -90,20 +90,20 @@ impl<A: Array> Movable for Pair<A> {
     }
 }
 
-/// What an operation returns.
+/// Results of an operation, with the permutations of pivoting.
 #[derive(Clone, Debug)]
 pub struct Found<A: Array> {
-    /// The results.
+    /// Floating-point results.
     pub results: Vec<Pair<A>>,
-    /// What pivoting found, `[…, n]`: of the rows, of the columns, as far as the operation has them.
+    /// Permutations `[…, n]` of the rows and of the columns, as far as the operation pivots them.
     pub permutations: Vec<A::Integers>,
 }
 
 impl<A: Array> Found<A> {
-    /// A permutation on the host.
+    /// Copies a permutation to the host.
     ///
     /// # Errors
-    /// A transfer that fails.
+    /// Errors of the transfer.
     pub fn permutation(&self, i: usize) -> Result<Permutation> {
         Permutation::read(&self.permutations[i])
     }
@@ -120,10 +120,10 @@ fn pairs<A: Array>(op: &Linalg, arrays: impl IntoIterator<Item = A>) -> Vec<Pair
     op.op.results().iter().map(|kind| Pair::read(complex(kind), &mut arrays)).collect()
 }
 
-/// Of three complex operands at most: no tape asks for what their rules need.
+/// At most three complex operands; no operand is tracked, so nothing is saved for derivative rules.
 const UNTRACKED: [bool; 6] = [false; 6];
 
-/// The operation on arrays, once these are known to fit, and how many there are.
+/// Validates the operands; returns the operation on arrays and the number of floating-point results.
 fn checked<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<(Linalg, usize)> {
     let op = Linalg { op: op.into(), complex: operands.iter().any(Pair::is_complex) };
     let meta = |x: A| Meta { shape: x.shape(), dtype: x.dtype() };
@@ -136,20 +136,20 @@ fn values<A: Array>(operands: &[Pair<A>]) -> Vec<Value<A>> {
     operands.iter().flat_map(Pair::arrays).map(Value::Float).collect()
 }
 
-/// The results.
+/// Results of the operation.
 ///
 /// # Errors
-/// Those of the operation.
+/// Errors of the operation.
 pub fn run<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Found<A>> {
     let (op, count) = checked(op, operands)?;
     let out = A::apply(&op, &values(operands), &UNTRACKED[..count])?;
     Ok(Found::new(pairs(&op, out.results), out.extra))
 }
 
-/// The results, those of failed matrices NaN, and the status of each matrix: [`isolated`].
+/// Results and the status of each matrix; the results of failed matrices are NaN. See [`isolated`].
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn with_status<A: Array>(
     op: impl Into<MatrixOp>,
     operands: Vec<Pair<A>>,
@@ -158,16 +158,16 @@ pub fn with_status<A: Array>(
     isolated(operands, |operands| run(op, operands), |operands| info(op, operands))
 }
 
-/// The status of each matrix, of the batch's shape: [`MatrixOperation::info`].
+/// Status of each matrix, in the shape of the batch: [`MatrixOperation::info`].
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn info<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Tensor<i32>> {
     let (op, _) = checked(op, operands)?;
     op.info(&operands.iter().flat_map(Pair::arrays).collect::<Vec<_>>())
 }
 
-/// Tangents have the shapes and dtypes of their operands.
+/// Checks that tangents have the shapes and dtypes of their operands.
 ///
 /// # Errors
 /// `Tensor`.
@@ -189,7 +189,7 @@ pub fn check_tangents<A: Array>(
     Ok(())
 }
 
-/// Operands with their tangents.
+/// Operands with their tangents as dual numbers.
 pub(crate) fn duals<A: Array>(operands: &[Pair<A>], tangents: &[Pair<A>]) -> Vec<Pair<Dual<A>>> {
     let part = |(x, dx): (A, A)| Dual::new(x, dx);
     let one = |(x, dx): (&Pair<A>, &Pair<A>)| Pair {
@@ -199,15 +199,15 @@ pub(crate) fn duals<A: Array>(operands: &[Pair<A>], tangents: &[Pair<A>]) -> Vec
     operands.iter().zip(tangents).map(one).collect()
 }
 
-/// A value and its tangent.
+/// Splits into value and tangent.
 pub(crate) fn parted<A: Array>(x: Pair<Dual<A>>) -> (Pair<A>, Pair<A>) {
     (x.map(|x| x.value.clone()), x.map(|x| x.clone().into_tangent()))
 }
 
-/// The results and their tangents.
+/// Results and their tangents.
 ///
 /// # Errors
-/// Those of the operation and of its rule; `Tensor` for tangents of other shapes or dtypes.
+/// Errors of the operation and of its rule; `Tensor` for tangents of other shapes or dtypes.
 pub fn with_tangents<A: Array>(
     op: impl Into<MatrixOp>,
     operands: &[Pair<A>],
@@ -222,14 +222,14 @@ pub fn with_tangents<A: Array>(
     Ok((Found::new(results, extra), moving))
 }
 
-/// The results of `forward`, those of failed matrices NaN, and the codes of `info`.
+/// Results of `forward`, with NaN for failed matrices, and the codes of `info`.
 ///
-/// Failed matrices are replaced by regular ones before the operation and their results by NaN
-/// after it: their gradient is zero, and the gradients of the others are what they would be alone.
-/// Cost: that of the plain operation if nothing fails, three times that otherwise.
+/// Failed matrices are replaced by regular ones before the operation, and their results by NaN afterwards. Their
+/// gradient is zero; the gradients of the others are the same as in a batch without failures. Cost: that of the plain
+/// operation if no matrix fails, three times that otherwise.
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn isolated<A: Array>(
     operands: Vec<Pair<A>>,
     forward: impl Fn(&[Pair<A>]) -> Result<Found<A>>,
@@ -246,7 +246,7 @@ pub fn isolated<A: Array>(
     let info = info(&operands)?;
     let failed: Vec<i64> = info.to_vec()?.iter().map(|&code| i64::from(code != 0)).collect();
     if failed.iter().all(|&failed| failed == 0) {
-        // An operation and its status disagree: an error is the safe answer.
+        // The operation failed although every status is 0: the error is returned.
         return Err(error);
     }
     let shape: Vec<usize> = info.shape().iter().copied().chain([1, 1]).collect();
@@ -266,7 +266,7 @@ pub fn isolated<A: Array>(
     Ok((out, info))
 }
 
-/// Matrices that every operation accepts: diagonal, positive, entries different and between 1 and 2.
+/// Matrices that every operation accepts: diagonal, with distinct positive entries between 1 and 2.
 fn diagonal<A: Array>(like: &A) -> Result<A> {
     let shape = like.shape();
     let (batch, matrix) = shape.split_at(shape.len() - 2);
@@ -282,7 +282,7 @@ fn diagonal<A: Array>(like: &A) -> Result<A> {
 }
 
 impl Permutation {
-    /// From indices `[…, n]` that an operation returned.
+    /// Permutation of the indices `[…, n]` that an operation returned.
     pub(crate) fn read<I: Integers>(index: &I) -> Result<Self> {
         let index = index.elements()?.cast(DType::I64)?;
         let n = index.shape().last().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What can go wrong in linear algebra, and the info tensors that keep it to one matrix of a batch.
+//! Errors of linear algebra, and info tensors that report failures for each matrix of a batch.
 
 use t4a_tensor::{Tensor, TensorError};
 use thiserror::Error;
@@ -8,80 +8,80 @@ use crate::krylov::KrylovError;
 /// Result of a linear-algebra operation.
 pub type Result<T, E = LinalgError> = std::result::Result<T, E>;
 
-/// A rejected operation, or a matrix that it cannot factor. `batch` counts the matrices of the
-/// leading axes in row-major order.
+/// Rejected operation, or a matrix that it cannot factor. `batch` is the index of the matrix in row-major order of
+/// the leading axes.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum LinalgError {
-    /// An error of the tensor below: shapes, axes, memory.
+    /// Error of the tensor engine: shapes, axes, memory.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// A rejected call of a Krylov method.
+    /// Error of a Krylov method.
     #[error(transparent)]
     Krylov(#[from] KrylovError),
-    /// A tensor with fewer than two axes.
+    /// The tensor has fewer than two axes.
     #[error(
         "{op}: a matrix or a batch of matrices is required, the shape is {shape:?}; a vector becomes a \
          matrix of one column by an axis of size 1"
     )]
     NotMatrix {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
-        /// The shape given.
+        /// Given shape.
         shape: Vec<usize>,
     },
-    /// A matrix that had to be square.
+    /// The matrix is not square.
     #[error("{op}: square matrices are required, the shape is {shape:?}")]
     NotSquare {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
-        /// The shape given.
+        /// Given shape.
         shape: Vec<usize>,
     },
-    /// NaN or ∞ in the input.
+    /// The input contains NaN or ∞.
     #[error(
         "{op}: matrix {batch} has an element that is NaN or infinite; the `_ex` form goes on with the others"
     )]
     NonFinite {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// A Cholesky pivot that is zero or negative.
+    /// A Cholesky pivot is not positive.
     #[error(
         "{op}: matrix {batch} is not positive definite, pivot {index} is not positive; both triangles are \
          read, as (A + Aᴴ)/2, and where only rounding is to blame a multiple of the unit matrix helps, \
          about 1e-6 (f32) or 1e-12 (f64) of the largest entry"
     )]
     NonPositivePivot {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
         /// Row of the pivot.
         index: usize,
     },
-    /// A zero pivot.
+    /// A pivot is zero.
     #[error(
         "{op}: matrix {batch} is singular, pivot {index} is zero; `lstsq_min_norm` and `pinv` take \
          matrices of any rank"
     )]
     Singular {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
         /// Row of the pivot.
         index: usize,
     },
-    /// A factorisation or derivative that needs full rank.
+    /// The factorisation or derivative requires full rank.
     #[error(
         "{op}: matrix {batch} has rank {rank}, full rank {required} is required; `lstsq_min_norm` and \
          `pinv` take matrices of any rank"
     )]
     RankDeficient {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
@@ -90,86 +90,85 @@ pub enum LinalgError {
         /// The rank required.
         required: usize,
     },
-    /// Eigenvectors that are dependent to rounding: nothing can be divided by them.
+    /// The eigenvectors are linearly dependent up to rounding and cannot be inverted.
     #[error(
         "{op}: the eigenvectors of matrix {batch} are dependent, where eigenvalues and eigenvectors have no \
          derivative; functions of the matrix have one (`expm`, `sqrtm`, `logm`, `matrix_power`, `det`), and \
          Hermitian matrices have independent eigenvectors by `eigh`"
     )]
     Defective {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// An iteration that did not converge.
+    /// The iteration did not converge.
     #[error(
         "{op}: the iteration did not converge for matrix {batch}; the `_ex` form goes on with the others"
     )]
     NoConvergence {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// An eigenvalue on the negative real axis, where roots and logarithms have no principal value.
+    /// An eigenvalue is on the negative real axis, where roots and logarithms have no principal value.
     #[error(
         "{op}: matrix {batch} has an eigenvalue on the negative real axis, where roots and logarithms have no \
          principal value; the `_ex` form goes on with the others"
     )]
     NegativeEigenvalue {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// A Sylvester or Lyapunov equation without a unique solution.
+    /// The Sylvester or Lyapunov equation has no unique solution.
     #[error(
         "{op}: equation {batch} has no unique solution: an eigenvalue of A is the negative of one of B (of Aᴴ in a \
          Lyapunov equation), to rounding; a multiple of the unit matrix added to A moves its eigenvalues"
     )]
     CommonEigenvalue {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the equation in the batch.
         batch: usize,
     },
-    /// A result beyond the range of the element type.
+    /// A result exceeds the range of the element type.
     #[error(
         "{op}: the result for matrix {batch} exceeds the range of the element type; scale the matrix, or take f64"
     )]
     Overflow {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// A function, or its derivative, that is not finite at an eigenvalue.
+    /// The function, or its derivative, is not finite at an eigenvalue.
     #[error(
         "{op}: the function is not finite at an eigenvalue of matrix {batch}; a multiple of the unit matrix moves \
          its eigenvalues"
     )]
     OutsideDomain {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// A second derivative of values that coincide which does not exist, or is not a function of the
-    /// cotangents.
+    /// The second derivative at degenerate values does not exist, or is not a function of the cotangents.
     #[error(
         "{op}: differentiated once more at the tied values of matrix {batch}, a derivative depends on \
          the arbitrary basis of its vectors, or tells these values apart; symmetric functions of \
          svdvals and eigvalsh have second derivatives there"
     )]
     SecondOrderAtTie {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// A loss of the vectors of tied values, or a direction that splits them: the derivative is not a
-    /// function of the cotangents, or needs another basis.
+    /// The loss uses vectors of degenerate values, or the direction splits them: the derivative is not a function of
+    /// the cotangents, or requires another basis.
     #[error(
         "{op}: values of matrix {batch} are tied, and the loss uses their vectors or the direction splits \
          them: this derivative is 0/0 through the factors. Use the operation that is smooth at ties: \
@@ -179,14 +178,13 @@ pub enum LinalgError {
          orthogonal and zero matrices are all ties"
     )]
     SplitTie {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
-    /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist, or is
-    /// not a function of the cotangents.
+    /// The cotangent depends on the gauge of the factorisation: phases of singular vectors or eigenvectors, or the
+    /// basis of a degenerate subspace. The derivative does not exist, or is not a function of the cotangents.
     #[error(
         "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or tells its \
          tied values apart (defect {defect:.3e}, allowed {allowed:.3e}); functions f(S), f(E) of its \
@@ -195,19 +193,19 @@ pub enum LinalgError {
          checked, says the Degeneracy of svd_with, svd_truncated_with and eigh_with"
     )]
     GaugeIllDefined {
-        /// The operation.
+        /// Name of the operation.
         op: &'static str,
         /// Index of the matrix in the batch.
         batch: usize,
-        /// How far the cotangent is from a well-defined one.
+        /// Size of the gauge-dependent part of the cotangent.
         defect: f64,
-        /// The largest defect accepted.
+        /// Largest accepted size.
         allowed: f64,
     },
 }
 
 impl LinalgError {
-    /// The same error, of another operation: that which the caller asked for.
+    /// The same error with the name of the operation that the caller used.
     pub fn of(mut self, name: &'static str) -> Self {
         match &mut self {
             Self::Tensor(_) | Self::Krylov(_) => {}
@@ -230,7 +228,7 @@ impl LinalgError {
         self
     }
 
-    /// Which matrix of the batch failed; `None` if the error does not belong to one.
+    /// Index of the failed matrix in the batch; `None` if the error does not concern a single matrix.
     pub fn batch(&self) -> Option<usize> {
         match self {
             Self::Tensor(_) | Self::Krylov(_) | Self::NotMatrix { .. } | Self::NotSquare { .. } => {
@@ -266,7 +264,7 @@ pub const NO_CONVERGENCE: i32 = -1;
 /// Info code of a matrix with an element that is not finite.
 pub const NON_FINITE: i32 = -2;
 
-/// What a positive info code of an operation says, as an error.
+/// Conversion of a positive info code of an operation to an error.
 pub(crate) type PivotError = fn(op: &'static str, batch: usize, index: usize) -> LinalgError;
 
 pub(crate) const SINGULAR: PivotError =
@@ -274,7 +272,7 @@ pub(crate) const SINGULAR: PivotError =
 pub(crate) const NON_POSITIVE: PivotError =
     |op, batch, index| LinalgError::NonPositivePivot { op, batch, index };
 
-/// The first failure of an info tensor as an error.
+/// Converts the first failure of an info tensor to an error.
 ///
 /// Codes: 0 success; `i > 0` pivot `i − 1` failed; the constants above.
 pub(crate) fn check(

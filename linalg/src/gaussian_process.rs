@@ -1,7 +1,7 @@
-//! Gaussian processes by one Cholesky factorisation, on any arrays.
+//! Gaussian process regression by one Cholesky factorisation, on any arrays.
 //!
-//! `K = L Lᵀ`, `z = L⁻¹ y`; of other places `A = L⁻¹ K_*`, with mean `Aᵀ z` and covariance `K_** − Aᵀ A`.
-//! Reference: Rasmussen, Williams 2006, Algorithm 2.1.
+//! `K = L Lᵀ`, `z = L⁻¹ y`; at test points `A = L⁻¹ K_*`, with mean `Aᵀ z` and covariance `K_** − Aᵀ A`. Reference:
+//! Rasmussen, Williams 2006, Algorithm 2.1.
 
 use std::f64::consts::TAU;
 
@@ -15,12 +15,12 @@ use crate::table::MatrixOp;
 use crate::triangular::{SolveTriangularOp, Triangle};
 use crate::vocabulary::{Matrices, RealMatrix};
 
-/// Observations with mean zero and a covariance. Differentiable where the arrays are.
+/// Gaussian process with mean zero, conditioned on observations. Differentiable if the arrays are.
 #[derive(Clone, Debug)]
 pub struct GaussianProcess<A> {
-    /// `[n, n]`, lower.
+    /// Cholesky factor of the covariance, `[n, n]`, lower triangular.
     l: A,
-    /// `[n, 1]`.
+    /// `L⁻¹ y`, `[n, 1]`.
     z: A,
 }
 
@@ -34,13 +34,13 @@ fn solve<A: Array>(l: &A, b: A) -> Result<A> {
 }
 
 impl<A: Array> GaussianProcess<A> {
-    /// Factorises the covariance `[n, n]` of the observations `y`, `[n]`, their noise on its diagonal.
+    /// Factorises the covariance `[n, n]` of the observations `y`, `[n]`; the noise variance is part of the diagonal.
     ///
     /// Cost: n³/3 multiply-adds.
     ///
     /// # Errors
-    /// Those of [`cholesky`](crate::cholesky::cholesky), and of
-    /// [`solve_triangular`](crate::triangular::solve_triangular) for sizes that disagree.
+    /// As [`cholesky`](crate::cholesky::cholesky), and as [`solve_triangular`](crate::triangular::solve_triangular)
+    /// for mismatching sizes.
     pub fn new(covariance: A, y: A) -> Result<Self> {
         let l = first(CholeskyOp, &[Pair::real(covariance)])?;
         let n = y.shape().iter().product();
@@ -48,10 +48,10 @@ impl<A: Array> GaussianProcess<A> {
         Ok(Self { l, z })
     }
 
-    /// `ln p(y) = −½ ‖z‖² − Σ ln Lᵢᵢ − n/2 ln 2π`, `[1]`.
+    /// Log marginal likelihood `ln p(y) = −½ ‖z‖² − Σ ln Lᵢᵢ − n/2 ln 2π`, `[1]`.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub fn log_likelihood(&self) -> Result<A> {
         let n = self.z.shape()[0];
         let diagonal = RealMatrix::new(self.l.clone()).diagonal().into_array()?;
@@ -60,11 +60,11 @@ impl<A: Array> GaussianProcess<A> {
         Ok(squares.scale(-0.5).sub(&log_det).shift(-(n as f64) / 2.0 * TAU.ln()))
     }
 
-    /// Mean `[m]` and covariance `[m, m]` of the process at m other places, from its covariance `across`, `[n, m]`,
-    /// of the observed with the others, and `prior`, `[m, m]`, of the others.
+    /// Posterior mean `[m]` and covariance `[m, m]` at m test points. `across`, `[n, m]`, is the covariance of
+    /// observations and test points, `prior`, `[m, m]`, that of the test points.
     ///
     /// # Errors
-    /// `Tensor` for sizes that disagree.
+    /// `Tensor` for mismatching sizes.
     pub fn posterior(&self, across: A, prior: &A) -> Result<(A, A)> {
         let a = solve(&self.l, across)?;
         let m = a.shape()[1];

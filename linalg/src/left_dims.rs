@@ -1,4 +1,4 @@
-//! Factorisations of N-dimensional tensors: some axes form the rows, the others the columns.
+//! Factorisations of N-dimensional tensors as matrices: some axes form the rows, the others the columns.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use crate::qr::{Columns, Qr, qr};
 use crate::scalar::LinalgScalar;
 use crate::svd::{Svd, Truncation, Vectors, svd, svd_truncated};
 
-/// A tensor seen as a matrix, and the way back.
+/// Partition of the axes of a tensor into rows and columns of a matrix, with the inverse map.
 #[derive(Clone, Debug)]
 pub struct Split {
     left: Vec<usize>,
@@ -22,10 +22,10 @@ pub struct Split {
 }
 
 impl Split {
-    /// The axes `left`, in this order, become rows; the others, in their order, columns.
+    /// Partition in which the axes `left`, in this order, become rows; the others, in their order, columns.
     ///
     /// # Errors
-    /// `Tensor` if an axis does not exist or is named twice.
+    /// `Tensor` for axes out of range or repeated.
     pub fn new(shape: &[usize], left: &[usize]) -> Result<Self> {
         let rank = shape.len();
         for (at, &axis) in left.iter().enumerate() {
@@ -45,17 +45,17 @@ impl Split {
         &self.axes
     }
 
-    /// Sizes of the axes that are rows.
+    /// Sizes of the row axes.
     pub fn rows(&self) -> &[usize] {
         &self.left
     }
 
-    /// Sizes of the axes that are columns.
+    /// Sizes of the column axes.
     pub fn cols(&self) -> &[usize] {
         &self.right
     }
 
-    /// The permutation that undoes [`axes`](Self::axes).
+    /// Inverse of the permutation [`axes`](Self::axes).
     pub fn inverse(&self) -> Vec<usize> {
         let mut inverse = vec![0; self.axes.len()];
         self.axes.iter().enumerate().for_each(|(to, &from)| inverse[from] = to);
@@ -103,7 +103,7 @@ impl Split {
 /// Singular value decomposition with the axes `left` as rows: `[left…, k]`, `[k]`, `[k, right…]`.
 ///
 /// # Errors
-/// As [`svd`] and [`svd_truncated`]; `Tensor` for axes that do not exist or are named twice.
+/// As [`svd`] and [`svd_truncated`]; `Tensor` for axes that are out of range or repeated.
 pub fn svd_left_dims<T: LinalgScalar>(
     a: &Tensor<T>,
     left: &[usize],
@@ -121,7 +121,7 @@ pub fn svd_left_dims<T: LinalgScalar>(
 /// QR factorisation with the axes `left` as rows: `[left…, k]`, `[k, right…]`.
 ///
 /// # Errors
-/// As [`qr`]; `Tensor` for axes that do not exist or are named twice.
+/// As [`qr`]; `Tensor` for axes that are out of range or repeated.
 pub fn qr_left_dims<T: LinalgScalar>(a: &Tensor<T>, left: &[usize]) -> Result<Qr<T>> {
     let split = Split::new(a.shape(), left)?;
     let Qr { q, r } = qr(&split.matrix(a)?, Columns::Thin)?;
@@ -131,7 +131,7 @@ pub fn qr_left_dims<T: LinalgScalar>(a: &Tensor<T>, left: &[usize]) -> Result<Qr
 /// Hermitian eigendecomposition with the axes `left` as rows: `[n]`, `[left…, n]`.
 ///
 /// # Errors
-/// As [`eigh`]; `Tensor` for axes that do not exist or are named twice.
+/// As [`eigh`]; `Tensor` for axes that are out of range or repeated.
 pub fn eigh_left_dims<T: LinalgScalar>(a: &Tensor<T>, left: &[usize]) -> Result<Eigh<T>> {
     let split = Split::new(a.shape(), left)?;
     let Eigh { values, vectors } = eigh(&split.matrix(a)?)?;
@@ -142,7 +142,7 @@ pub fn eigh_left_dims<T: LinalgScalar>(a: &Tensor<T>, left: &[usize]) -> Result<
 /// `[right…, right…]` or `[left…, left…]`.
 ///
 /// # Errors
-/// As [`polar`]; `Tensor` for axes that do not exist or are named twice.
+/// As [`polar`]; `Tensor` for axes that are out of range or repeated.
 pub fn polar_left_dims<T: LinalgScalar>(
     a: &Tensor<T>,
     left: &[usize],

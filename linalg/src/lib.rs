@@ -1,6 +1,6 @@
-//! Matrix factorisations, solvers and functions of matrices with derivatives, for f32, f64, c32 and c64.
-//! Algorithms are faer's; batches of any strides, the status of each matrix, threads and derivative rules of
-//! any order, at degenerate spectra too, are ours. Burn users call `burn_t4a::ext::linalg`.
+//! Matrix factorisations, solvers and matrix functions with derivatives, for f32, f64, c32 and c64. The factorisation
+//! algorithms are those of faer; this crate adds batches of any strides, the status of each matrix, threads, and
+//! derivative rules of any order, including degenerate spectra. The interface for Burn is `burn_t4a::ext::linalg`.
 //!
 //! ```
 //! use t4a_linalg::svd::{Vectors, svd};
@@ -17,43 +17,42 @@
 //! | orthogonal bases | [`qr`], [`householder`] |
 //! | eigenvalues, Hermitian or not | [`eigh`], [`eig`] |
 //! | positive definite matrices | [`cholesky`] |
-//! | systems of equations, determinants | [`solve`], [`lu`], [`triangular`], [`inverse`], [`det`], [`systems`] |
+//! | linear systems, determinants | [`solve`], [`lu`], [`triangular`], [`inverse`], [`det`], [`systems`] |
 //! | least squares | [`lstsq`] |
 //! | exponential, root, logarithm, powers | [`expm`], [`sqrtm`], [`logm`], [`power`], [`hermitian`] |
-//! | triangular form | [`schur`] |
+//! | Schur form | [`schur`] |
 //! | norms, condition numbers | [`mod@norm`] |
 //! | Sylvester and Lyapunov equations, `A X + X B = C` | [`sylvester`], [`lyapunov`] |
-//! | tensors some of whose axes form the rows | [`mod@left_dims`] |
-//! | maps given as functions: Lanczos, Arnoldi, GMRES, exponentials | [`krylov`] |
-//! | all of them over any arrays, as users call them | [`user`] |
+//! | tensors as matrices: some axes form the rows | [`mod@left_dims`] |
+//! | operators given as functions: Lanczos, Arnoldi, GMRES, exponentials | [`krylov`] |
+//! | user interface of all of them, over any arrays | [`user`] |
 //!
 //! # Conventions
-//! A batch of matrices is a tensor `[…, m, n]`; all other axes are batch axes. For a real loss `L`
-//! the cotangent is `Ā = ∂L/∂Re A + i ∂L/∂Im A`, PyTorch's convention. Operations on Hermitian
-//! matrices read `(A + Aᴴ)/2` and return Hermitian cotangents.
+//! A batch of matrices is a tensor `[…, m, n]`; all other axes are batch axes. For a real loss `L` the cotangent is
+//! `Ā = ∂L/∂Re A + i ∂L/∂Im A`, the convention of PyTorch. Operations on Hermitian matrices use `(A + Aᴴ)/2` and
+//! return Hermitian cotangents.
 //!
 //! # Errors
-//! A matrix that is singular, not positive, not finite or does not converge fails alone. The `_ex`
-//! functions report it in an info tensor of the batch's shape and fill its results with NaN; the
-//! plain functions return an error that names its place in the batch.
+//! A matrix that is singular, not positive definite, not finite or does not converge does not affect the others of
+//! its batch. The `_ex` functions report it in an info tensor of the batch's shape and fill its results with NaN; the
+//! plain functions return an error with its index in the batch.
 //!
-//! # Derivative rules, written once
-//! A rule is a function over [`vocabulary::Matrices`], a small set of operations on batches of
-//! matrices: elementwise arithmetic, products, blocks, masks, triangular and other systems. It runs on
-//! engine tensors of one type ([`vocabulary::Batched`]) and on any arrays of `t4a-diff`
-//! ([`vocabulary::RealMatrix`], [`vocabulary::ComplexMatrix`]): duals, primitives of a Burn backend.
-//! Each operation of the vocabulary has a derivative within the vocabulary, so a rule can be
-//! differentiated again: by duals, or by recording it on a tape. Everything that is not differentiable, such as
-//! tolerances, masks, permutations and norms for checks, enters as constants.
+//! # Derivative rules
+//! A rule is a function generic over [`vocabulary::Matrices`], a small set of operations on batches of matrices:
+//! elementwise arithmetic, products, blocks, masks, triangular and other systems. It runs on engine tensors of one
+//! type ([`vocabulary::Batched`]) and on any arrays of `t4a-diff` ([`vocabulary::RealMatrix`],
+//! [`vocabulary::ComplexMatrix`]): dual numbers, primitives of a Burn backend. The derivative of each operation of
+//! the vocabulary is expressed in the vocabulary, so a rule can be differentiated again, by dual numbers or by
+//! recording it on a tape. Non-differentiable quantities, such as tolerances, masks, permutations and norms for
+//! checks, are constants.
 //!
-//! `expm` is a program in the vocabulary and needs no rule: its derivative is the program on duals. That of
-//! `sqrtm` and `logm`, which use the Schur form, is the function of a block matrix.
+//! `expm` is a program in the vocabulary and needs no rule: its derivative is the program on dual numbers. The
+//! derivatives of `sqrtm` and `logm`, which use the Schur form, are functions of a block matrix.
 //!
-//! # What has which derivative
-//! The second derivative is that of the gradient, by duals or on a tape. Symmetric functions of
-//! `svdvals` and `eigvalsh` have it at ties as well ([`spectrum`]); where another rule divides by
-//! gaps, a direction that splits a tie is an error. `hermitian_function` has no third derivative where
-//! eigenvalues are close.
+//! # Supported derivatives
+//! The second derivative is that of the gradient, by dual numbers or on a tape. Symmetric functions of `svdvals` and
+//! `eigvalsh` have it at ties as well ([`spectrum`]); where another rule divides by gaps, a direction that splits a
+//! tie is an error. `hermitian_function` has no third derivative for close eigenvalues.
 //!
 //! | operation | values | VJP | JVP | second order |
 //! |---|---|---|---|---|
@@ -86,21 +85,21 @@
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
-//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `lyapunov`, `matrix_power`, `matrix_norm`, `norm`,
-//! `trace`, `diag`, `cond` and `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
-//! of what they consist of, of every order, on duals and on a tape.
+//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `lyapunov`, `matrix_power`, `matrix_norm`, `norm`, `trace`, `diag`,
+//! `cond` and `householder_product` are slices, flips and programs composed of these rows. They have the same
+//! derivatives, of every order, on dual numbers and on a tape.
 
-// kernels (a crate of its own)   faer's algorithms, compiled once per element type
+// kernels (separate crate)       faer's algorithms, compiled once per element type
 // batch                          views of matrices, results, threads, status of each matrix
-// svd qr lu cholesky …           one room per operation: check · forward · jvp · vjp · tests
-// vocabulary                     the operations that derivative rules are written in
-// degeneracy                     what rules do at ties; the gauge check
-// spectrum                       second derivatives of functions of values, at ties as well
-// operation                      what an operation is: one trait
-// table                          all operations as one value; on arrays
-// call program                   the forms that faces offer; functions written in the vocabulary
+// svd qr lu cholesky …           one module per operation: check · forward · jvp · vjp · tests
+// vocabulary                     operations in which derivative rules are written
+// degeneracy                     policy of rules at ties; gauge check
+// spectrum                       second derivatives of functions of values, including ties
+// operation                      trait of operations
+// table                          all operations as one value; execution on arrays
+// call program                   plain, status and tangent forms; functions written in the vocabulary
 // left_dims                      N-dimensional tensors as matrices
-// krylov                         maps that are functions: eigenvalues, exponentials, systems
+// krylov                         operators given as functions: eigenvalues, exponentials, linear systems
 // gaussian_process               likelihood and posterior by a factorisation
 
 #![deny(unsafe_code)]

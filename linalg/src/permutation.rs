@@ -6,7 +6,7 @@ use crate::error::Result;
 
 /// A permutation `p` per matrix: row `i` of the permuted matrix is row `pᵢ` of the original.
 ///
-/// Pivots are discrete: nothing is differentiated through them.
+/// Pivots are discrete, hence constant for derivatives.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     n: usize,
@@ -19,10 +19,10 @@ impl Permutation {
         Self { n, index }
     }
 
-    /// From indices `[…, n]`, each of `0 … n − 1` once.
+    /// Permutation from indices `[…, n]`, each of `0 … n − 1` once.
     ///
     /// # Errors
-    /// `Tensor` for anything else.
+    /// `Tensor` if this is not a permutation.
     pub fn from_index(index: &Tensor<i64>) -> Result<Self> {
         let n = last("permutation", index)?;
         let mut seen = vec![false; n];
@@ -41,12 +41,12 @@ impl Permutation {
         Ok(Self::new(n, index.clone()))
     }
 
-    /// Of `m` rows, from pivots `[…, k]`: row `i` is exchanged with row `pivotᵢ ≥ i`, one after the
-    /// other. Rows are counted from 0, as SciPy's `lu_factor` does; LAPACK's `ipiv` and PyTorch's pivots count
-    /// from 1, so 1 is subtracted first.
+    /// Permutation of `m` rows from pivots `[…, k]`: rows `i` and `pivotᵢ ≥ i` are exchanged, in order of `i`. Rows
+    /// are counted from 0, as in SciPy's `lu_factor`; LAPACK's `ipiv` and PyTorch's pivots are counted from 1, so
+    /// subtract 1 first.
     ///
     /// # Errors
-    /// `Tensor` for rows that do not exist or lie above.
+    /// `Tensor` for pivots out of range or less than `i`.
     pub fn from_pivots(pivots: &Tensor<i64>, m: usize) -> Result<Self> {
         let k = last("pivots", pivots)?;
         let data = pivots.to_vec()?;
@@ -70,13 +70,13 @@ impl Permutation {
         Ok(Self::new(m, Tensor::from_vec(index, &shape)?))
     }
 
-    /// The same permutations for a batch that this one broadcasts to.
+    /// The same permutations, broadcast to a larger batch.
     pub(crate) fn expanded(&self, batch: &[usize]) -> Result<Self> {
         let shape: Vec<usize> = batch.iter().copied().chain([self.n]).collect();
         Ok(Self::new(self.n, self.index.expand(&shape)?))
     }
 
-    /// The indices `[…, n]`.
+    /// Indices `[…, n]`.
     pub fn index(&self) -> &Tensor<i64> {
         &self.index
     }
@@ -86,15 +86,15 @@ impl Permutation {
         self.n
     }
 
-    /// Whether there is nothing to permute.
+    /// True if the permutations have length 0.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
 
-    /// The indices, one permutation of `n` rows after the other.
+    /// Indices of consecutive permutations of `n` rows each.
     ///
     /// # Errors
-    /// `Tensor` if this belongs to another batch or other matrices.
+    /// `Tensor` if the batch or the number of rows differs.
     pub(crate) fn of_rows(&self, op: &'static str, batch: &[usize], n: usize) -> Result<Vec<i64>> {
         let shape = self.index.shape();
         match shape.split_last() {
@@ -106,7 +106,7 @@ impl Permutation {
         }
     }
 
-    /// The permutation that undoes this one.
+    /// Inverse permutation.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -121,12 +121,12 @@ impl Permutation {
         Ok(Self { n: self.n, index: Tensor::from_vec(inverse, self.index.shape())? })
     }
 
-    /// `det P = ±1` of each matrix.
+    /// Sign of each permutation, `det P = ±1`; true for −1.
     pub(crate) fn signs(&self) -> Result<Vec<bool>> {
         let forward = self.index.to_vec()?;
         let count = self.index.shape().iter().rev().skip(1).product();
         let odd = |p: &[i64]| {
-            // A cycle of length ℓ is ℓ − 1 transpositions.
+            // A cycle of length ℓ consists of ℓ − 1 transpositions.
             let mut seen = vec![false; p.len()];
             let mut transpositions = 0;
             for start in 0..p.len() {
@@ -145,7 +145,7 @@ impl Permutation {
     }
 }
 
-/// The size of the last axis.
+/// Size of the last axis.
 fn last(op: &'static str, index: &Tensor<i64>) -> Result<usize> {
     match index.shape().last() {
         Some(&n) => Ok(n),

@@ -1,5 +1,5 @@
-//! Functions written in the vocabulary, on arrays: a tape records each of their operations, so they
-//! have gradients of any order; on duals they have tangents.
+//! Execution of functions generic over [`Matrices`] on arrays. A tape records each of their operations, so they have
+//! gradients of any order; on dual numbers they have tangents.
 
 use t4a_diff::Array;
 
@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::operation::{Over, Part, PartKind};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
-/// A function of matrices.
+/// Function of matrices, generic over [`Matrices`].
 pub trait Program {
-    /// Its name in errors.
+    /// Name in errors.
     const NAME: &'static str;
 
-    /// The value.
+    /// Value of the function.
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M>;
 }
 
@@ -26,10 +26,10 @@ fn value<A: Array, M: Over<A>, P: Program>(program: &P, inputs: &[Pair<A>]) -> R
     Ok(Pair::read(out.len() == 2, &mut out.into_iter()))
 }
 
-/// The value.
+/// Value of a program.
 ///
 /// # Errors
-/// Those of the operations it consists of.
+/// Errors of its operations.
 pub fn run<A: Array, P: Program>(program: &P, inputs: &[Pair<A>]) -> Result<Pair<A>> {
     match inputs.iter().any(Pair::is_complex) {
         true => value::<A, ComplexMatrix<A>, P>(program, inputs),
@@ -38,7 +38,7 @@ pub fn run<A: Array, P: Program>(program: &P, inputs: &[Pair<A>]) -> Result<Pair
     .map_err(|error| error.of(P::NAME))
 }
 
-/// The value and its tangent.
+/// Value of a program and its tangent.
 ///
 /// # Errors
 /// As [`run`]; `Tensor` for tangents of other shapes or dtypes.

@@ -5,7 +5,7 @@ use t4a_algebra::{Field, Float, Numeric, Real, c32, c64};
 use t4a_linalg_kernels::{Eigen, Kernels};
 use t4a_tensor::Element;
 
-/// An element type that matrices can be factored in: `f32`, `f64`, `c32`, `c64`.
+/// Element type of linear algebra: `f32`, `f64`, `c32`, `c64`.
 pub trait LinalgScalar:
     Element
     + Field<Real = <Self as LinalgScalar>::R>
@@ -13,9 +13,9 @@ pub trait LinalgScalar:
     + Kernels
     + Eigen<Value = <Self as LinalgScalar>::Complex>
 {
-    /// The real type: of singular values, norms, tolerances.
+    /// Real type, of singular values, norms and tolerances.
     type R: LinalgScalar<R = Self::R, Complex = Self::Complex> + Float + RealField;
-    /// The complex type: of eigenvalues.
+    /// Complex type, of eigenvalues.
     type Complex: LinalgScalar<R = Self::R, Complex = Self::Complex>;
 }
 
@@ -30,7 +30,7 @@ macro_rules! scalars {
 
 scalars!(f32 f32 c32, f64 f64 c64, c32 f32 c32, c64 f64 c64);
 
-/// Not a number, in every part.
+/// NaN in the real and imaginary part.
 pub(crate) fn nan<T: LinalgScalar>() -> T {
     T::from_parts(<T::R as Float>::NAN, <T::R as Float>::NAN)
 }
@@ -46,7 +46,7 @@ pub(crate) fn epsilon<T: LinalgScalar>() -> f64 {
     <T::R as Float>::EPSILON.to_f64()
 }
 
-/// The smallest normal number of the real type: its reciprocal is finite.
+/// Smallest normal number of the real type; its reciprocal is finite.
 pub(crate) fn min_positive<T: LinalgScalar>() -> T::R {
     <T::R as RealField>::min_positive_impl()
 }

@@ -1,23 +1,23 @@
-//! Powers of two that bring a matrix near 1 before it is factored.
+//! Scaling of matrices by powers of two before factorisation.
 //!
-//! Algorithms square elements, and products of them with rounding errors, and compare with the
-//! smallest normal number: elements beyond a quarter of the range of exponents make them lose digits
-//! or stop converging. A power of two changes no digit.
+//! Algorithms square elements, and products of elements with rounding errors, and compare them with the smallest
+//! normal number: elements in the outer quarters of the exponent range would lose digits or prevent convergence.
+//! Scaling by a power of two is exact.
 
 use t4a_algebra::{Field, Numeric, Real};
 
 use crate::scalar::{LinalgScalar, epsilon};
 
-/// `e`, where what is factored is `2⁻ᵉ A`.
+/// Exponent `e`; the factored matrix is `2⁻ᵉ A`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale(i32);
 
-/// Largest and smallest exponent of the type, and the exponents between which nothing is scaled.
+/// Largest and smallest exponent of the type, and the range of exponents without scaling.
 fn limits<T: LinalgScalar>() -> (i32, i32) {
     if epsilon::<T>() < 1e-10 { (1022, 255) } else { (126, 31) }
 }
 
-/// `x ← 2ᵉ x`, in steps of powers that the type has.
+/// `x ← 2ᵉ x`, in steps of representable powers.
 fn shift<T: LinalgScalar>(values: &mut [T], e: i32) {
     let (range, _) = limits::<T>();
     let mut left = e;
@@ -40,7 +40,7 @@ fn exponent(x: f64) -> i32 {
 }
 
 impl Scale {
-    /// Scales finite elements, given as slices to look at within `data`, all of which is scaled.
+    /// Scales `data`; the largest element is determined from `columns`, slices of `data`. All elements are finite.
     pub(crate) fn apply<T: LinalgScalar>(data: &mut [T], columns: impl Fn(&[T]) -> f64) -> Self {
         let (_, free) = limits::<T>();
         let e = exponent(columns(data));
@@ -51,12 +51,12 @@ impl Scale {
         Self(e)
     }
 
-    /// Nothing is scaled.
+    /// No scaling.
     pub(crate) fn none<T: LinalgScalar>(_data: &mut [T]) -> Self {
         Self(0)
     }
 
-    /// That of a matrix whose largest element this is.
+    /// Scale of a matrix with this largest element.
     pub(crate) fn of(largest: f64) -> Self {
         Self(exponent(largest))
     }
@@ -66,7 +66,7 @@ impl Scale {
         shift(values, -self.0);
     }
 
-    /// As [`Scale::apply`], by a power of four.
+    /// [`Scale::apply`] with a power of four.
     pub(crate) fn by_square<T: LinalgScalar>(data: &mut [T]) -> Self {
         let (_, free) = limits::<T>();
         let e = exponent(largest(data)) / 2 * 2;
@@ -77,17 +77,17 @@ impl Scale {
         Self(e)
     }
 
-    /// That of square roots, after [`Scale::by_square`].
+    /// Scale of square roots, after [`Scale::by_square`].
     pub(crate) fn root(self) -> Self {
         Self(self.0 / 2)
     }
 
-    /// The power of two, `e`.
+    /// The exponent `e`.
     pub(crate) fn exponent(self) -> i32 {
         self.0
     }
 
-    /// Scales finite elements so that the largest is between `2ᵗ` and `2ᵗ⁺¹`, wherever it is.
+    /// Scales finite elements so that the largest is between `2ᵗ` and `2ᵗ⁺¹`.
     pub(crate) fn to_exponent<T: LinalgScalar>(data: &mut [T], t: i32) -> Self {
         let largest = largest(data);
         let e = if largest == 0.0 { 0 } else { exponent(largest) - t };
@@ -95,17 +95,17 @@ impl Scale {
         Self(e)
     }
 
-    /// Whether nothing is scaled.
+    /// True if nothing is scaled.
     pub(crate) fn is_one(self) -> bool {
         self.0 == 0
     }
 
-    /// That of quotients by what `other` scaled.
+    /// Scale of quotients by a matrix with scale `other`.
     pub(crate) fn over(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }
 
-    /// `2ᵉ x` for results that grow with the matrix; whether all of them are finite.
+    /// `2ᵉ x` for results that are homogeneous of degree 1; returns true if all of them are finite.
     pub(crate) fn restore<T: LinalgScalar>(self, values: &mut [T]) -> bool {
         if self.is_one() {
             return true;
@@ -121,7 +121,7 @@ fn times<T: LinalgScalar>(x: T, factor: T::R) -> T {
 
 const LANES: usize = 8;
 
-/// The largest part of an element.
+/// Largest modulus of the real and imaginary parts.
 pub(crate) fn largest<T: LinalgScalar>(values: &[T]) -> f64 {
     let larger = |a: T::R, b: T::R| if b > a { b } else { a };
     let size = |x: T| larger(Real::abs(Field::re(x)), Real::abs(Field::im(x)));

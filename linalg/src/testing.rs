@@ -1,4 +1,4 @@
-//! Random matrices, identities, and the check that every derivative rule goes through.
+//! Random matrices, identities, and the common check of derivative rules.
 
 use t4a_algebra::{Field, Numeric, Real};
 use t4a_tensor::Tensor;
@@ -12,7 +12,7 @@ use crate::scalar::{LinalgScalar, epsilon};
 use crate::table::{Linalg, MatrixOp};
 use crate::vocabulary::{Batched, ComplexMatrix, Matrices, RealMatrix};
 
-/// An element type with the matrices over arrays that stand for it.
+/// Element type with its matrix type over arrays.
 pub(crate) trait Scalar: LinalgScalar {
     type Matrix<A: Array>: Over<A, Real = RealMatrix<A>, Complex = ComplexMatrix<A>>;
 }
@@ -32,26 +32,26 @@ impl Scalar for t4a_algebra::c64 {
 
 pub(crate) type Duals = Dual<Eager>;
 
-/// The engine's arrays of a tensor.
+/// Engine arrays of a tensor.
 pub(crate) fn eager<T: LinalgScalar>(x: &Tensor<T>) -> Vec<Eager> {
     let mut arrays = Vec::new();
     Batched::write(Part::Full(Batched::new(x)), &mut arrays).unwrap();
     arrays
 }
 
-/// The tensor of arrays.
+/// Tensor of engine arrays.
 pub(crate) fn from_eager<T: LinalgScalar>(arrays: Vec<Eager>) -> Result<Tensor<T>> {
     let part = <Batched<T> as Over<Eager>>::read(PartKind::Full, &mut arrays.into_iter())?;
     part.into_full().into_tensor()
 }
 
-/// The arrays of several tensors with tangents.
+/// Arrays of several tensors with tangents, as dual numbers.
 pub(crate) fn duals<T: LinalgScalar>(x: &[Tensor<T>], dx: &[Tensor<T>]) -> Vec<Duals> {
     let pairs = x.iter().flat_map(eager).zip(dx.iter().flat_map(eager));
     pairs.map(|(x, dx)| Dual::new(x, dx)).collect()
 }
 
-/// What a recording of an operation keeps, and its results.
+/// Recorded operation: saved data and results.
 pub(crate) struct Recorded<A: Array> {
     pub(crate) op: Linalg,
     pub(crate) kept: Kept<A>,
@@ -76,7 +76,7 @@ impl<A: Array> Recorded<A> {
         kinds.map(|&kind| M::read(kind, &mut arrays).unwrap()).collect()
     }
 
-    /// The cotangents of the operands, by the rule in the vocabulary.
+    /// Cotangents of the operands, by the generic rule.
     pub(crate) fn vjp(&self, cotangents: &[Option<A>], hidden: &[Option<A>]) -> Result<Vec<A>> {
         let wanted = vec![true; self.operands];
         let all =
@@ -85,7 +85,7 @@ impl<A: Array> Recorded<A> {
     }
 }
 
-/// The arrays of cotangents.
+/// Arrays of cotangents.
 pub(crate) fn flat<A: Array, M: Over<A>>(
     op: MatrixOp,
     parts: Vec<Option<Part<M>>>,
@@ -130,7 +130,7 @@ macro_rules! for_doubles {
 }
 pub(crate) use for_doubles;
 
-/// Deterministic numbers in (−1, 1).
+/// Deterministic pseudo-random numbers in (−1, 1).
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -238,7 +238,7 @@ pub(crate) fn inner<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> f64 {
     a.iter().zip(&b).map(product).sum()
 }
 
-/// The larger one of relative and absolute difference stays below a limit.
+/// Asserts that the minimum of relative and absolute difference is below a limit.
 #[track_caller]
 pub(crate) fn assert_close<T: LinalgScalar>(got: &Tensor<T>, want: &Tensor<T>, limit: f64) {
     let difference = norm(&axpy(got, -1.0, want));
@@ -250,12 +250,12 @@ pub(crate) fn assert_close<T: LinalgScalar>(got: &Tensor<T>, want: &Tensor<T>, l
     );
 }
 
-/// `50 · n · eps`, the bound of the identities.
+/// `50 · n · eps`, the bound for identities.
 pub(crate) fn tight<T: LinalgScalar>(n: usize) -> f64 {
     50.0 * n.max(1) as f64 * epsilon::<T>()
 }
 
-/// `‖Qᴴ Q − I‖` is small.
+/// Asserts that `‖Qᴴ Q − I‖` is small.
 #[track_caller]
 pub(crate) fn assert_isometry<T: LinalgScalar>(q: &Tensor<T>) {
     let q = Batched::new(q);
@@ -282,7 +282,7 @@ pub(crate) fn sandwich<T: LinalgScalar>(
 /// Checks the derivative rules of `f` at `inputs`: the JVP against central differences of fourth
 /// order (double precision only), and `Re⟨w, J v⟩ = Re⟨Jᵀ w, v⟩` for random `v`, `w`.
 ///
-/// `f` has to be a function of its inputs, free of any gauge.
+/// `f` must be a function of its inputs without gauge freedom.
 #[track_caller]
 pub(crate) fn check_rules<T: LinalgScalar>(
     inputs: &[Tensor<T>],
@@ -325,7 +325,7 @@ pub(crate) fn check_rules<T: LinalgScalar>(
     );
 }
 
-/// The cotangents of the operands, through the one door.
+/// Cotangents of the operands by [`pullback`](crate::table::pullback).
 pub(crate) fn gradient<T: LinalgScalar>(
     op: impl Into<MatrixOp>,
     operands: &[&Tensor<T>],
@@ -338,7 +338,7 @@ pub(crate) fn gradient<T: LinalgScalar>(
     all.into_iter().map(Batched::into_tensor).collect()
 }
 
-/// The tangents of the results, through the one door.
+/// Tangents of the results by [`pushforward`](crate::table::pushforward).
 pub(crate) fn tangents<T: LinalgScalar>(
     op: impl Into<MatrixOp>,
     operands: &[&Tensor<T>],

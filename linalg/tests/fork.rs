@@ -1,4 +1,4 @@
-//! A process that was forked computes: it has none of the threads of its parent.
+//! A forked process, which has none of the threads of its parent, can compute.
 
 #![cfg(unix)]
 
@@ -9,12 +9,12 @@ use t4a_linalg::qr::{Columns, qr};
 use t4a_linalg::svd::svdvals;
 use t4a_tensor::{AnyTensor, Tensor};
 
-/// Longer than the child takes on a machine that is busy.
+/// Longer than the child needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Factorisations and loops that use several threads.
 fn compute() -> Vec<f64> {
-    // Large enough to be cut into parts.
+    // Large enough to be divided into parts.
     let n = 330;
     let a = Tensor::from_fn(&[n, n], |i| ((i * 7919) % 1009) as f64 - 500.0).unwrap();
     let mut results = qr(&a, Columns::Thin).unwrap().r.to_vec().unwrap();
@@ -29,26 +29,26 @@ fn compute() -> Vec<f64> {
 fn forked_processes_compute_as_their_parents() {
     set_threads(2);
     let wanted = compute();
-    // SAFETY: the child computes and leaves by `_exit`.
+    // SAFETY: the child only computes and exits by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let same = std::panic::catch_unwind(compute).is_ok_and(|found| found == wanted);
-        // SAFETY: it takes a number.
+        // SAFETY: `_exit` takes an integer.
         unsafe { libc::_exit(i32::from(!same)) };
     }
     assert!(child > 0, "no fork");
     let start = Instant::now();
     let mut status = 0;
-    // SAFETY: the child is ours, and the status is written to a number.
+    // SAFETY: the process is a child of this one, and `status` is a valid pointer.
     while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
         if start.elapsed() > PATIENCE {
-            // SAFETY: as above.
+            // SAFETY: the process is a child of this one.
             unsafe { libc::kill(child, libc::SIGKILL) };
             panic!("the child hangs");
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status}");
-    // The parent goes on with its own threads.
+    // The parent still uses its own threads.
     assert_eq!(compute(), wanted);
 }

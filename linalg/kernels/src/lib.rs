@@ -1,8 +1,8 @@
-//! The kernels that faer supplies, compiled once per element type.
+//! faer's kernels, compiled once per element type.
 //!
-//! faer's algorithms are generic and large: their code for four element types takes minutes to
-//! compile. Each type therefore has a crate of its own, which depends on nothing that changes; they
-//! compile side by side, and this crate joins them in two traits.
+//! faer's algorithms are generic and large: their code for four element types takes minutes to compile. Each type
+//! therefore has its own crate without dependencies that change often. These crates compile in parallel; this crate
+//! combines them in two traits.
 //!
 //! ```text
 //! generic           the functions, generic, and their table
@@ -20,8 +20,8 @@ pub use t4a_linalg_generic::Extent;
 
 macro_rules! declare {
     ($e:ty; $($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $out:ty)?;)*) => {
-        /// Factorisation kernels of one element type. A buffer comes from the `_scratch` function
-        /// for the same sizes.
+        /// Factorisation kernels of one element type. Scratch memory is allocated by the `_scratch` function of the
+        /// same sizes.
         pub trait Kernels: ComplexField {
             $($(#[$doc])* #[doc(hidden)] fn $name($($arg: $ty),*) $(-> $out)?;)*
         }
@@ -48,7 +48,7 @@ for_each_kernel!(implement, f64, t4a_linalg_f64);
 for_each_kernel!(implement, Complex<f32>, t4a_linalg_c32);
 for_each_kernel!(implement, Complex<f64>, t4a_linalg_c64);
 
-/// The general eigendecomposition, where real and complex matrices differ.
+/// General eigendecomposition; real and complex matrices differ in the type of the results.
 pub trait Eigen: ComplexField {
     /// The complex type of eigenvalues.
     type Value: ComplexField;

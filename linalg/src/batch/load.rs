@@ -1,4 +1,4 @@
-//! Matrices copied column by column, as faer wants them, and looked at on the way.
+//! Copies matrices to column-major memory, as faer requires, and checks that all elements are finite.
 
 use faer::MatRef;
 use t4a_algebra::{Field, Numeric};
@@ -6,14 +6,14 @@ use t4a_tensor::loops::transpose::{Even, transpose};
 
 use crate::scalar::{LinalgScalar, real};
 
-/// Lanes in which elements are looked at.
+/// Number of lanes of the check.
 const LANES: usize = 8;
 
-/// Columns that are transposed at once; the panel stays in the cache until it has been looked at.
+/// Number of columns transposed at once; the panel stays in cache until it has been checked.
 const PANEL: usize = 16;
 
-/// Whether numbers are finite: `x − x` is 0 for finite x and NaN otherwise, and the sums vectorise,
-/// which a test per element does not.
+/// Check for finite numbers: `x − x` is 0 for finite x and NaN otherwise. The sums vectorise, unlike one test per
+/// element.
 struct Finite<T>([T; LANES]);
 
 impl<T: LinalgScalar> Finite<T> {
@@ -48,8 +48,8 @@ fn column<'a, T>(a: MatRef<'a, T>, j: usize) -> Option<&'a [T]> {
     a.col(j).try_as_col_major().map(|column| column.as_slice())
 }
 
-/// Copies rows `top..` of columns `left..left + width` of a matrix whose rows are contiguous to
-/// columns of `m` elements in `dst`. Row `i` is taken from row `order[i]`, if there is an order.
+/// Copies rows `top..` of columns `left..left + width` of a row-major matrix to columns of `m` elements in `dst`. If
+/// `order` is given, row `i` of the copy is row `order[i]`.
 #[allow(unsafe_code)]
 fn transpose_panel<T: LinalgScalar>(
     src: MatRef<'_, T>,
@@ -61,8 +61,8 @@ fn transpose_panel<T: LinalgScalar>(
     assert!(src.col_stride() == 1 && top <= m && left + width <= n && dst.len() >= n * m);
     let (height, rows, pitch) = (m - top, src.row_stride(), Even::new(m as isize));
     let to = dst.as_mut_ptr().wrapping_add(left * m + top);
-    // SAFETY: the panel lies inside of both, a shared and a unique borrow; an order is a
-    // permutation of the rows, in elements.
+    // SAFETY: the panel is inside of both buffers, a shared and a unique borrow; an order is a permutation of the
+    // rows, in elements.
     unsafe {
         match order {
             None => {
@@ -76,13 +76,13 @@ fn transpose_panel<T: LinalgScalar>(
     }
 }
 
-/// Copies a matrix column by column into `dst` and says whether all of it is finite. Cost: one read
-/// and one write per element.
+/// Copies a matrix to column-major `dst`; returns true if all elements are finite. Cost: one read and one write per
+/// element.
 pub(crate) fn load<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T]) -> bool {
     load_rows(src, None, dst)
 }
 
-/// As [`load`], row `i` of the copy being row `order[i]`, a permutation, if there is one.
+/// [`load`] with permuted rows: row `i` of the copy is row `order[i]`.
 pub(crate) fn load_rows<T: LinalgScalar>(
     src: MatRef<'_, T>,
     order: Option<&[usize]>,
@@ -115,12 +115,12 @@ pub(crate) fn load_rows<T: LinalgScalar>(
     finite.all()
 }
 
-/// Copies the lower triangle of `(A + Aᴴ)/2` column by column into `dst`, `n²` elements, and says
-/// whether all of it is finite. Above the diagonal `dst` is left in any state.
+/// Copies the lower triangle of `(A + Aᴴ)/2` to column-major `dst`, `n²` elements; returns true if all elements are
+/// finite. The strict upper triangle of `dst` is unspecified.
 pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T]) -> bool {
     let n = src.ncols();
     let half = real::<T>(<T::R as Numeric>::from_f64(0.5));
-    // Halves first: the sum could overflow.
+    // Halves are added, since the sum could overflow.
     let mean = |x: T, y: T| Numeric::add(Numeric::mul(x, half), Numeric::mul(Field::conj(y), half));
     let mut finite = Finite::new();
     let (by_rows, by_columns) = (src.col_stride() == 1, src.row_stride() == 1);
@@ -133,7 +133,7 @@ pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T])
         }
         return finite.all();
     }
-    // (i, j) and (j, i): one of them is read along memory, the other is transposed before.
+    // Of (i, j) and (j, i), one is read contiguously, the other from a transposed panel.
     let view = if by_rows { src } else { src.transpose() };
     for left in (0..n).step_by(PANEL) {
         let width = PANEL.min(n - left);
@@ -150,10 +150,10 @@ pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T])
     finite.all()
 }
 
-/// Whether no element is NaN or infinite.
+/// True if no element is NaN or infinite.
 pub(crate) fn is_finite<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
     let mut finite = Finite::new();
-    // Along memory, whichever axis that is.
+    // Iterates along the contiguous axis.
     let a = if a.row_stride() == 1 { a } else { a.transpose() };
     for j in 0..a.ncols() {
         match column(a, j) {

@@ -1,12 +1,12 @@
-//! Batches of matrices: the one way in which a factorisation walks over the leading axes.
+//! Batches of matrices: iteration of a factorisation over the leading axes.
 //!
-//! A matrix is read where it lies, under any strides. Results are stored column by column within
-//! each matrix, the order in which faer is fastest, and handed out as a permuted view.
+//! Matrices are read in place, with arbitrary strides. Results are stored column-major within each matrix, the layout
+//! in which faer is fastest, and returned as a permuted view.
 //!
-//! Small matrices, or at least as many matrices as threads: one matrix per task, sequential
-//! inside, one scratch per task group. Few large matrices: one after the other, threads inside. The
-//! size of a matrix alone decides the parts that it is cut into (`threads`).
-//! Which of both it was is the route of the statuses, from which results have theirs.
+//! Small matrices, or at least as many matrices as threads: one matrix per task, sequential inside, one scratch
+//! buffer per group of tasks. Few large matrices: one after another, with threads inside. The number of parts of one
+//! matrix depends on its size only (`threads`). The route of the status tensor records the schedule, and the results
+//! copy it.
 
 mod load;
 #[cfg(test)]
@@ -32,7 +32,7 @@ use crate::threads::{Work, with_threads};
 
 pub(crate) use load::{is_finite, load, load_hermitian, load_rows};
 
-/// One entry per matrix; a single matrix needs no memory for it.
+/// One value per matrix; no allocation for a single matrix.
 pub(crate) type PerMatrix<T> = SmallVec<[T; 1]>;
 
 /// Shape of a batch of matrices.
@@ -55,7 +55,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// As [`Shape::of`], for square matrices.
+    /// [`Shape::of`] for square matrices.
     pub(crate) fn square<T: Scalar>(op: &'static str, a: &'a Tensor<T>) -> Result<Self> {
         let shape = Self::of(op, a)?;
         match shape.m == shape.n {
@@ -69,7 +69,7 @@ impl<'a> Shape<'a> {
         self.m.min(self.n)
     }
 
-    /// Rejects another batch.
+    /// Checks that both operands have the same batch axes.
     pub(crate) fn same_batch(&self, op: &'static str, other: &Shape<'_>) -> Result<()> {
         match self.batch == other.batch {
             true => Ok(()),
@@ -78,7 +78,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// The matrices of a tensor, for reading.
+/// Read access to the matrices of a tensor.
 pub(crate) struct Views<'a, T> {
     tensor: Cow<'a, Tensor<T>>,
     positions: PerMatrix<isize>,
@@ -89,8 +89,7 @@ impl<'a, T: LinalgScalar> Views<'a, T> {
         Ok(Self::new(Shape::of(op, tensor)?.batch, Cow::Borrowed(tensor)))
     }
 
-    /// As [`Views::of`], for kernels that need memory in rows or columns: repeated elements are
-    /// spread out.
+    /// [`Views::of`] for kernels that require contiguous rows or columns: broadcast (stride 0) tensors are copied.
     pub(crate) fn spread(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
         let shape = Shape::of(op, tensor)?;
         let matrix = tensor.rank() - 2..tensor.rank();
@@ -126,9 +125,8 @@ impl<'a, T: LinalgScalar> Views<'a, T> {
             unreachable!("as many strides as axes")
         };
         let first = self.tensor.as_ptr().wrapping_offset(self.positions[index]);
-        // SAFETY: by the layout's invariant every index of the tensor's shape lies inside of the
-        // initialised buffer, which the tensor keeps alive and unchanged as long as `self` is
-        // borrowed.
+        // SAFETY: by the invariant of the layout every index of the tensor's shape is inside of the initialised
+        // buffer, which the tensor keeps alive and unchanged while `self` is borrowed.
         unsafe { MatRef::from_raw_parts(first, m, n, rows, cols) }
     }
 }
@@ -141,13 +139,13 @@ pub(crate) struct Output<T> {
 }
 
 impl<T: Scalar + Numeric> Output<T> {
-    /// `m × n` results, filled with zeros.
+    /// Zero-initialised `m × n` results.
     pub(crate) fn new(batch: &[usize], m: usize, n: usize) -> Result<Self> {
         let shape: Dims = batch.iter().copied().chain([n, m]).collect();
         Ok(Self { tensor: Tensor::zeros(&shape)?, m, n })
     }
 
-    /// The results for writing, each column by column.
+    /// Write access to the results; each is column-major.
     pub(crate) fn slices(&mut self) -> Result<PerMatrix<&mut [T]>> {
         let (m, n) = (self.m, self.n);
         let &[ref batch @ .., _, _] = self.tensor.shape() else { unreachable!("made by `new`") };
@@ -158,24 +156,24 @@ impl<T: Scalar + Numeric> Output<T> {
         Ok(self.tensor.as_mut_slice()?.chunks_exact_mut(m * n).collect())
     }
 
-    /// The batch of matrices, written in this way.
+    /// Results as a batch of matrices, tagged with the route of their computation.
     pub(crate) fn matrices(self, route: Route) -> Result<Tensor<T>> {
         let rank = self.tensor.rank();
         Ok(self.tensor.with_route(route).swap_axes(rank - 2, rank - 1)?)
     }
 
-    /// The batch of transposed matrices: row-major memory.
+    /// Results as a batch of transposed matrices (row-major memory).
     pub(crate) fn transposed(self, route: Route) -> Tensor<T> {
         self.tensor.with_route(route)
     }
 
-    /// The batch of vectors, for results with one column.
+    /// Results with one column as a batch of vectors.
     pub(crate) fn vectors(self, route: Route) -> Result<Tensor<T>> {
         let axis = self.tensor.rank() - 2;
         Ok(self.tensor.with_route(route).squeeze(axis)?)
     }
 
-    /// The batch of numbers, for results with one element.
+    /// Results with one element as a batch of numbers.
     pub(crate) fn numbers(self, route: Route) -> Result<Tensor<T>> {
         let axis = self.tensor.rank() - 2;
         Ok(self.tensor.with_route(route).squeeze(axis)?.squeeze(axis)?)
@@ -183,7 +181,7 @@ impl<T: Scalar + Numeric> Output<T> {
 }
 
 impl<T: LinalgScalar> Output<T> {
-    /// The results for writing.
+    /// Write access to the results as matrices.
     pub(crate) fn mats(&mut self) -> Result<PerMatrix<MatMut<'_, T>>> {
         let (m, n) = (self.m, self.n);
         let mats = self.slices()?.into_iter();
@@ -191,7 +189,7 @@ impl<T: LinalgScalar> Output<T> {
     }
 }
 
-/// How the factorisation of one matrix went.
+/// Outcome of the factorisation of one matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Done,
@@ -218,9 +216,9 @@ impl Status {
     }
 }
 
-/// Where the results for one matrix go.
+/// Output memory of one matrix.
 pub(crate) trait Slot: Send {
-    /// Overwrites them by NaN, so that a failure cannot be taken for a result.
+    /// Overwrites the results with NaN, so that a failed matrix has no plausible result.
     fn spoil(&mut self);
 }
 
@@ -238,7 +236,7 @@ impl<T: LinalgScalar> Slot for &mut [T] {
 
 impl Slot for &mut [i64] {
     fn spoil(&mut self) {
-        // Still a permutation: indices stay in bounds.
+        // The identity permutation: indices stay in bounds.
         self.iter_mut().enumerate().for_each(|(i, slot)| *slot = i as i64);
     }
 }
@@ -265,10 +263,10 @@ tuple_slots!(A, B);
 tuple_slots!(A, B, C);
 tuple_slots!(A, B, C, D);
 
-/// Floating-point operations of a whole batch from which waking our threads pays: about 30 µs.
+/// Floating-point operations of a whole batch from which parallel execution is faster: about 30 µs.
 const WORTHWHILE: usize = 1 << 16;
 
-/// `len` elements to work in: of a matrix that repeats its own, more than there may be memory for.
+/// `len` copies of `value`; a matrix with repeated elements (stride 0) may need more memory than is available.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -280,16 +278,17 @@ pub(crate) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
     Ok(out)
 }
 
-/// The product, or the largest number.
+/// Product of the factors, saturating.
 pub(crate) fn flops(factors: &[usize]) -> usize {
     factors.iter().copied().fold(1, usize::saturating_mul)
 }
 
-/// Calls `body` for every matrix of the batch and gathers the info codes, whose route says how.
+/// Calls `body` for every matrix of the batch; returns the info codes, with the route of the schedule.
 ///
-/// `work` is that for one matrix. A slot whose body fails is spoiled.
+/// `work` describes one matrix. The slot of a failed matrix is overwritten with NaN.
 ///
 /// # Errors
+/// Errors of `scratch`; `OutOfMemory`.
 /// Those of `scratch`; `OutOfMemory`.
 pub(crate) fn run<J: Slot, S>(
     batch: &[usize],
@@ -320,7 +319,7 @@ pub(crate) fn run<J: Slot, S>(
     } else if few || (count == 1 && work.parts(threads) == 1) {
         with_threads(work.parts(1), 1, |par| sequence(0, &mut slots, codes, par))?;
     } else if count >= threads || work.parts(threads) == 1 {
-        // Four groups per thread even out matrices that converge at different speed.
+        // Four groups per thread balance matrices that converge at different rates.
         let group = count.div_ceil(4 * threads);
         let groups = slots.chunks_mut(group).zip(codes.chunks_mut(group));
         let mut groups: Vec<_> = groups.map(|group| (group, Ok(()))).collect();
@@ -335,7 +334,7 @@ pub(crate) fn run<J: Slot, S>(
     Ok(info.with_route(Route::native(path)))
 }
 
-/// Overwrites the matrices whose info code is not 0 by NaN.
+/// Overwrites the matrices with a nonzero info code with NaN.
 pub(crate) fn spoil_failed<T: LinalgScalar>(x: Tensor<T>, info: &Tensor<i32>) -> Result<Tensor<T>> {
     let codes = info.as_slice().unwrap_or_default();
     if codes.iter().all(|&code| code == 0) {

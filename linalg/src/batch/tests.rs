@@ -7,7 +7,7 @@ use crate::testing::*;
 const SIZES: [(usize, usize); 8] =
     [(1, 1), (7, 3), (8, 8), (9, 17), (16, 8), (1, 20), (20, 1), (33, 40)];
 
-/// The same matrix in rows, in columns, with gaps and in reverse.
+/// One matrix in row-major, column-major, strided and reversed layouts.
 fn layouts<T: LinalgScalar>(m: usize, n: usize) -> Vec<Tensor<T>> {
     let last = |t: Tensor<T>| t.swap_axes(0, 1).unwrap();
     vec![
@@ -63,7 +63,7 @@ fn hermitian_copies<T: LinalgScalar>() {
     }
 }
 
-/// Every element is looked at, in every layout.
+/// Every non-finite element is detected, in every layout.
 fn bad_elements<T: LinalgScalar>() {
     let n = 11;
     for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
@@ -81,7 +81,7 @@ fn bad_elements<T: LinalgScalar>() {
     }
 }
 
-/// Who does the work is what the route says.
+/// The route of the results records the schedule that computed them.
 #[test]
 fn routes_name_the_schedule() {
     let path = |shape: &[usize]| {

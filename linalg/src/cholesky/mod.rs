@@ -67,7 +67,7 @@ pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<
             {
                 return Status::Pivot(index);
             }
-            // faer keeps intermediate results above the diagonal.
+            // faer leaves intermediate results above the diagonal.
             (1..n).for_each(|j| l[j * n..j * n + j].fill(T::ZERO));
             Status::Done
         },

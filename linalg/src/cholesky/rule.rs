@@ -8,13 +8,13 @@
 use crate::triangular::Triangle;
 use crate::vocabulary::{Matrices, Region};
 
-/// The lower triangle with half of the real part of the diagonal.
+/// Lower triangle with half of the real part of the diagonal.
 fn phi<M: Matrices>(x: &M) -> M {
     let diagonal = M::from_re(&x.mask(Region::Diagonal).re());
     x.mask(Region::Lower(-1)).add(&diagonal.scale(0.5))
 }
 
-/// `Ā`, Hermitian, from the cotangent of `L`. The upper triangle of `L̄` does not count.
+/// `Ā`, Hermitian, from the cotangent of `L`. The strict upper triangle of `L̄` is ignored.
 pub fn vjp<M: Matrices>(l: &M, l_cotangent: &M) -> M {
     let p = phi(&l.adjoint().matmul(&l_cotangent.mask(Region::Lower(0)))).herm();
     let left = l.solve_triangular(&p, Triangle::LOWER.adjoint());

@@ -80,7 +80,7 @@ pub struct Degeneracy {
     pub separable: bool,
 }
 
-/// Equality and hash of a value that holds floats, by their bits: values are keys.
+/// Equality and hash of types with floats by their bits, since the values are used as cache keys.
 macro_rules! by_bits {
     ($type:ty, $key:expr) => {
         impl $type {
@@ -117,14 +117,14 @@ impl Default for Degeneracy {
     }
 }
 
-/// The distance of tied values of matrices of this size by rounding, as a fraction of the largest value, in
+/// Spread of degenerate values by rounding errors, for matrices of this size: as a fraction of the largest value, in
 /// units of machine epsilon.
 pub(crate) fn rounding(size: usize) -> f64 {
     let n = size as f64;
     n.max(16.0 * n.sqrt())
 }
 
-/// Defects that count as rounding, relative to cotangents or directions.
+/// Relative size up to which defects of cotangents or directions count as rounding errors.
 pub(crate) fn relative(epsilon: f64) -> f64 {
     if epsilon < 1e-10 { 1e-6 } else { 1e-3 }
 }
@@ -145,7 +145,8 @@ impl Degeneracy {
     /// As the default, with quotients at ties masked.
     pub const SEPARABLE: Self = Self { separable: true, ..Self::DEFAULT };
 
-    /// Ties for second derivatives through vectors: gaps of `√ε`, where errors `ε/g²` reach 1.
+    /// Policy for second derivatives through vectors: gaps up to `√ε` count as ties, since errors `ε/g²` reach 1
+    /// there.
     pub(crate) fn near(epsilon: f64) -> Self {
         Self { tolerance: Some(epsilon.sqrt()), ..Self::DEFAULT }
     }
@@ -175,8 +176,8 @@ impl Degeneracy {
         self.check_gauge && !self.separable && self.broadening.is_none()
     }
 
-    /// Reports the matrix whose defect is not small against the cotangents it came from. `largest` is
-    /// that of its values.
+    /// Returns an error with the first matrix whose defect is not small relative to the cotangents that cause it.
+    /// `largest` is the largest of its values.
     pub(crate) fn check<M: Matrices>(
         &self,
         op: &'static str,
@@ -224,18 +225,18 @@ pub(crate) struct Blocks<R> {
     policy: Degeneracy,
     values: R,
     limit: R,
-    /// 1 for pairs within a block of values other than 0, and on the diagonal, else 0.
+    /// 1 for pairs within a block of nonzero values, and on the diagonal, else 0.
     ties: R,
     /// The same without the diagonal.
     pairs: R,
-    /// 1 for singular values that are zero, else 0: a row.
+    /// 1 for zero singular values, else 0: a row.
     zero: R,
-    /// Defects that are accepted, relative to what they come from: rounding errors.
+    /// Accepted defect relative to the quantities that cause it: their rounding errors.
     tolerance: f64,
 }
 
 impl<R: RealMatrices<Real = R>> Blocks<R> {
-    /// Of matrices of this size.
+    /// Tied blocks of matrices of this size.
     pub(crate) fn new(
         op: &'static str,
         policy: &Degeneracy,
@@ -261,12 +262,12 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         Self { op, policy: *policy, values, limit: limit.clone(), ties, pairs, zero, tolerance }
     }
 
-    /// 1 for singular values that are zero, a row.
+    /// 1 for zero singular values, else 0: a row.
     pub(crate) fn zero(&self) -> &R {
         &self.zero
     }
 
-    /// Reports vectors of tied blocks that the loss uses: `overlap` is `Vᴴ V̄`, and `of_vectors` the size
+    /// Returns an error for a loss that uses vectors of tied blocks. `overlap` is `Vᴴ V̄`; `of_vectors` is the norm
     /// of the cotangent of each vector, a row.
     pub(crate) fn check_vectors<M: Matrices<Real = R>>(
         &self,
@@ -280,17 +281,18 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         self.compare(&of_vectors.mul(&self.zero), &sum(of_vectors))
     }
 
-    /// Reports values that are tied, or zero, while a loss of values and vectors treats them differently.
+    /// Returns an error for a loss of values and vectors whose cotangents differ within a tied block or are nonzero
+    /// at zero.
     pub(crate) fn check_values(&self, cotangent: &R, of_vectors: &R) -> Result<()> {
         if !self.policy.check_gauge {
             return Ok(());
         }
-        // Without cotangents of vectors the loss is one of the values alone, unless all cotangents of
-        // vectors vanish with the matrix.
+        // Without cotangents of vectors the loss depends on the values alone, unless the cotangents of all vectors
+        // vanish together with the matrix.
         let largest = self.values.largest_real();
         let [unused, zero] = [sum(of_vectors), largest].map(|x| x.within(&x.scale(0.0)));
         let used = zero.constant(1, 1, 1.0).sub(&unused).add(&unused.mul(&zero));
-        // In units of the values: cotangents of vectors grow with them.
+        // Relative to the values: cotangents of vectors scale with them.
         let scale = of_vectors.mul(&self.values.abs().masked_recip(&self.limit));
         let size = cotangent.detached().abs().add(&scale);
         let defect = cotangent.sub(&cotangent.transpose()).mul(&self.ties).mul(&used);
@@ -301,7 +303,7 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         self.compare(&cotangent.mul(&self.zero).mul(&used), &sum(&size))
     }
 
-    /// Reports directions that split tied blocks: `p` is `Uᴴ dA V`, and `size` that of `dA`.
+    /// Returns an error for directions that split tied blocks: `p` is `Uᴴ dA V`, `size` the size of `dA`.
     pub(crate) fn check_direction<M: Matrices<Real = R>>(&self, p: &M, size: &R) -> Result<()> {
         match self.policy.rejects_split() {
             true => self.compare(&self.split(&p.herm()), size),
@@ -309,8 +311,8 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         }
     }
 
-    /// The allowed size of a defect between two columns of these sizes. Columns that are rounding errors of
-    /// others have no digits to compare.
+    /// Accepted defect between two columns of these sizes. Columns that are rounding errors of others have no
+    /// significant digits.
     fn allowed(&self, sizes: &R) -> R {
         match self.policy.rejects_split() {
             true => sizes.add(&sizes.transpose()).add(&sum(sizes).scale(self.tolerance)),
@@ -318,7 +320,7 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         }
     }
 
-    /// The modulus of the part within blocks that is not a multiple of the unit matrix.
+    /// Modulus of the part within blocks that is not a multiple of the unit matrix.
     fn split<M: Matrices<Real = R>>(&self, x: &M) -> R {
         let x = x.detached();
         let diagonal = x.re().diagonal();
@@ -327,7 +329,7 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         x.mul_real(&self.pairs).modulus().add(&uneven)
     }
 
-    /// Reports the first matrix with a defect beyond rounding of what it came from. NaN is no defect.
+    /// Returns an error with the first matrix whose defect exceeds the accepted one. NaN is not a defect.
     pub(crate) fn compare(&self, defect: &R, allowed: &R) -> Result<()> {
         let (defect, allowed) = (defect.detached().abs(), allowed.detached().scale(self.tolerance));
         let within = defect.within(&allowed);

@@ -1,4 +1,4 @@
-//! Losses of known derivatives at and near ties, one by one.
+//! Losses with known derivatives at and near ties.
 
 use t4a_algebra::Numeric;
 use t4a_diff::Dual;
@@ -43,10 +43,10 @@ fn products<T: LinalgScalar>() {
     let (a, c) = (square::<T>(&UNIT), square::<T>(&SWAP));
     refused(through_svd(&a, &c, Function::Identity, 2, Degeneracy::DEFAULT), "svd_vjp");
     refused(through_eigh(&a, &c, Function::Exp, Degeneracy::DEFAULT), "eigh_vjp");
-    // The option masks: no derivative of this loss.
+    // The option masks the quotients, which is not the derivative of this loss.
     let masked = through_svd(&a, &c, Function::Identity, 2, Degeneracy::SEPARABLE).unwrap();
     assert!(norm(&masked) < tight::<T>(2));
-    // By the operations of these functions.
+    // The dedicated operations of these functions are exact.
     let given = [Some(Part::Full(M::new(&c)))];
     let function = crate::hermitian::Elementary::Exp;
     let op = crate::hermitian::HermitianFunctionOp { function };
@@ -57,8 +57,8 @@ fn products<T: LinalgScalar>() {
     assert_close(&gradient(op, &[&a], &given).unwrap()[0], &c, tight::<T>(2));
 }
 
-/// The sum of all entries of the truncation of `diag(2, 2, 1)` to two values. Where these are not
-/// tied the rule gives the limit.
+/// Sum of all entries of the truncation of `diag(2, 2, 1)` to two values. If the values are distinct, the rule gives
+/// the limit.
 fn truncations<T: LinalgScalar>() {
     let ones = square::<T>(&[1.0; 9]);
     let at = |second: f64| {
@@ -71,7 +71,7 @@ fn truncations<T: LinalgScalar>() {
     assert_close(&at(2.0 + gap).unwrap(), &want, 32.0 * epsilon::<T>() / gap + 4.0 * gap);
 }
 
-/// `⟨C, V e^Λ V⁻¹⟩` at `I`, `C` a unit: cotangents vanish, the gradient `e C` does not.
+/// `⟨C, V e^Λ V⁻¹⟩` at `I`, with `C` a unit matrix: the cotangents vanish, the gradient `e C` does not.
 fn general<T: LinalgScalar>() {
     let a = square::<T>(&UNIT);
     let e = eig(&a).unwrap();
@@ -87,7 +87,7 @@ fn general<T: LinalgScalar>() {
     assert!(tangents(default, &[&a], &[&a]).is_ok());
 }
 
-/// `A = s R(0.3)`: the same error at every size, or the gradient if the values are not tied.
+/// `A = s R(0.3)`: the same error at every scale `s`, or the gradient if the values are distinct.
 fn units<T: LinalgScalar>() {
     let c = square::<T>(&[1.0, 0.5, 0.2, -1.0]);
     let (sin, cos) = 0.3f64.sin_cos();
@@ -102,7 +102,7 @@ fn units<T: LinalgScalar>() {
     }
 }
 
-/// Tangents along directions that split ties, and those that do not.
+/// Tangents along directions that split ties, and along directions that do not.
 fn directions<T: LinalgScalar>() {
     let (unit, swap) = (square::<T>(&UNIT), square::<T>(&SWAP));
     refused(tangents(SVD, &[&unit], &[&swap]).map(drop), "svd_jvp");
@@ -115,14 +115,14 @@ fn directions<T: LinalgScalar>() {
     let product = product.add(&u.mul(&M::from_re(moved[1].real())).matmul(&vh));
     assert_close(&product.into_tensor().unwrap(), &turn, tight::<T>(2));
     assert!(tangents(EIGH, &[&unit], &[&unit]).is_ok());
-    // Off zero, and along the null spaces.
+    // Away from zero, and along the null spaces.
     let low = square::<T>(&[1.0, 0.0, 0.0, 0.0]);
     refused(tangents(SVD, &[&low], &[&unit]).map(drop), "svd_jvp");
     assert!(tangents(SVD, &[&low], &[&square::<T>(&[0.3, 1.0, 2.0, 0.0])]).is_ok());
 }
 
-/// `⟨g|h g⟩/⟨g|g⟩` of the lowest vector has the gradient `|g⟩⟨g|`; the cotangent of `g` is what rounding
-/// leaves of `h g − E g`.
+/// `⟨g|h g⟩/⟨g|g⟩` of the lowest eigenvector has the gradient `|g⟩⟨g|`; the cotangent of `g` is the rounding error of
+/// `h g − E g`.
 fn rayleigh<T: LinalgScalar>() {
     for n in [2, 4, 8] {
         for seed in 0..40 {
@@ -137,21 +137,21 @@ fn rayleigh<T: LinalgScalar>() {
             let given = [None, Some(Part::Full(cotangent))];
             let through = gradient(EIGH, &[&h.into_tensor().unwrap()], &given);
             let through = through.unwrap_or_else(|error| panic!("n = {n}, seed {seed}: {error}"));
-            // The direct part is the whole gradient.
+            // The explicit part is the whole gradient.
             assert!(norm(&through[0]) < 1e4 * epsilon::<T>(), "{:e}", norm(&through[0]));
         }
     }
 }
 
-/// Second derivatives through vectors of values at gaps below `√ε` are errors along directions that split
-/// the pair, and right beyond.
+/// Second derivatives through vectors at gaps below `√ε` are errors along directions that split the pair, and correct
+/// at larger gaps.
 fn second<T: Scalar>() {
     let swap = square::<T>(&SWAP);
     let at = |op: MatrixOp, values: usize, gap: f64| {
         let a = square::<T>(&[1.0 + gap, 0.0, 0.0, 1.0]);
         let inputs = duals(std::slice::from_ref(&a), std::slice::from_ref(&swap));
         let recorded = Recorded::new(op, T::IS_COMPLEX, inputs)?;
-        // Of half the sum of squares: the gradient is A.
+        // Loss: half of the sum of squares, with gradient A.
         let mut given = vec![None; recorded.out.results.len()];
         given[values] = Some(recorded.out.results[values].clone());
         let gradient = recorded.vjp(&given, &[])?;
@@ -163,7 +163,7 @@ fn second<T: Scalar>() {
         for gap in [0.0, 0.01, 0.5].map(|x| x * epsilon::<T>().sqrt()) {
             match at(op, values, gap) {
                 Err(LinalgError::SecondOrderAtTie { batch: 0, .. }) => {}
-                // The tangent itself.
+                // Even the first tangent does not exist.
                 Err(LinalgError::SplitTie { batch: 0, .. }) if gap == 0.0 => {}
                 other => panic!("{op:?} at {gap:e}: {other:?}"),
             }
@@ -172,7 +172,7 @@ fn second<T: Scalar>() {
     }
 }
 
-/// NaN is passed on, not reported as a tie.
+/// NaN is propagated, not reported as a tie.
 #[test]
 fn cotangents_that_are_not_finite_are_passed_on() {
     let a = square::<f64>(&[2.0, 0.0, 0.0, 1.0]);
@@ -183,7 +183,8 @@ fn cotangents_that_are_not_finite_are_passed_on() {
     }
 }
 
-/// Losses of values alone may differ at ties, also if vectors have cotangents that are zero.
+/// Losses of values alone may have different cotangents at ties, also if the cotangents of vectors are given as
+/// zeros.
 #[test]
 fn zero_cotangents_of_vectors_are_none() {
     let a = square::<f64>(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);

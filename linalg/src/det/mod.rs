@@ -9,8 +9,8 @@
 //! adj A = det M (det P₂₂ · P₁₁ − P₁₂ adj(P₂₂) P₂₁)
 //! ```
 //!
-//! where `M` is regular and `P₂₂` small, `r × r`; its adjugate is computed without divisions. Used
-//! where a pivot is small.
+//! where `M` is regular and `P₂₂` is small, `r × r`; its adjugate is computed without divisions. This form is used if
+//! a pivot is small.
 //!
 //! Reference: W. Govaerts 2000, section 3.2 (bordering); D. Faddeev, I. Sominsky 1949 (adjugate).
 
@@ -34,8 +34,8 @@ pub use op::{DetOp, SlogdetOp};
 
 /// `det A`. A singular matrix gives 0.
 ///
-/// Shapes `[…, n, n]` → `[…]`. Cost ⅔·n³ flops. Products of many pivots over- or underflow:
-/// [`slogdet`] does not.
+/// Shapes `[…, n, n]` → `[…]`. Cost ⅔·n³ flops. The product of many pivots may over- or underflow; [`slogdet`] does
+/// not.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; `NonFinite` with the batch index.
@@ -45,8 +45,7 @@ pub fn det<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(out)
 }
 
-/// As [`det`], with the factors and an info tensor of the batch's shape instead of
-/// an error.
+/// [`det`] with the factors, and an info tensor of the batch's shape instead of an error.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
@@ -74,8 +73,7 @@ pub fn slogdet<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T::R
 /// `(sign, ln|det|)`, the factors, and an info tensor.
 type Slogdet<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), LuFactors<T>, Tensor<i32>);
 
-/// As [`slogdet`], with the factors and an info tensor of the batch's shape
-/// instead of an error.
+/// [`slogdet`] with the factors, and an info tensor of the batch's shape instead of an error.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
@@ -103,7 +101,7 @@ pub fn slogdet_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<Slogdet<T>> {
 
 type Factored<T> = (LuFactors<T>, Vec<(T, Vec<T>)>, Tensor<i32>);
 
-/// Factors, `det P` and the pivots of each matrix; NaN where the input was not finite.
+/// Factors, `det P` and the pivots of each matrix; NaN for a matrix with non-finite elements.
 fn factor<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Factored<T>> {
     let n = Shape::square(op, a)?.n;
     let (factors, mut info) = lu_factor_ex(a)?;
@@ -116,12 +114,12 @@ fn factor<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Factored<T
         (sign, (0..n).map(|i| u[(i, i)]).collect())
     };
     let pivots = (0..odd.len()).map(one).collect();
-    // A zero pivot is a value here, not a failure.
+    // A zero pivot is a valid result here, not a failure.
     info.as_mut_slice()?.iter_mut().for_each(|code| *code = Ord::min(*code, 0));
     Ok((factors, pivots, info))
 }
 
-/// Whether a pivot is so small that quotients by it would cost half of the digits.
+/// True if a pivot is so small that dividing by it would lose half of the digits.
 pub(crate) fn nearly_singular<T: LinalgScalar>(factors: &LuFactors<T>) -> Result<bool> {
     let diagonal = Batched::new(&factors.packed).diagonal().into_tensor()?;
     let n = diagonal.shape()[diagonal.rank() - 1];
@@ -143,11 +141,10 @@ pub fn vjp<M: Matrices>(packed: &M, rows: &Permutation, det: &M, det_cotangent: 
     Ok(inverse.mul(&det.conj().mul(det_cotangent)))
 }
 
-/// `adj(A)` of a matrix of any rank, differentiable to any order; the singular value decomposition
-/// enters as a constant.
+/// `adj(A)` of a matrix of any rank, differentiable to any order; its singular value decomposition is a constant.
 ///
 /// # Errors
-/// The first error of the operations that led here.
+/// The first error of the preceding operations.
 pub fn adjugate<M: Matrices>(a: &M, u: &M, s: &M::Real, vh: &M) -> Result<M> {
     let n = a.rows();
     if n == 0 {
@@ -155,9 +152,9 @@ pub fn adjugate<M: Matrices>(a: &M, u: &M, s: &M::Real, vh: &M) -> Result<M> {
     }
     let largest = s.largest_real();
     let small = s.within(&largest.scale(s.epsilon().sqrt())).norms()?;
-    // The norm of an indicator is the root of the number of its ones.
+    // The Frobenius norm of an indicator is the square root of its number of ones.
     let r = small.into_iter().map(|x| (x * x).round() as usize).max().unwrap_or(0).clamp(1, n);
-    // Borders as large as A keep M well conditioned.
+    // Borders of the norm of A keep M well conditioned.
     let size = a.magnitude();
     let right = u.detached().slice(0..n, n - r..n).mul_real(&size);
     let below = vh.detached().slice(n - r..n, 0..n).mul_real(&size);
@@ -170,8 +167,8 @@ pub fn adjugate<M: Matrices>(a: &M, u: &M, s: &M::Real, vh: &M) -> Result<M> {
     Ok(regular.sub(&p_12.matmul(&adj).matmul(&p_21)).mul(&m.det()))
 }
 
-/// `adj Y` and `det Y` (`1 × 1`) without divisions: `Mₖ = Y Mₖ₋₁ + cₖ₋₁ I`, `cₖ = −tr(Y Mₖ)/k`.
-/// For small matrices: r⁴ operations.
+/// `adj Y` and `det Y` (`1 × 1`) without divisions: `Mₖ = Y Mₖ₋₁ + cₖ₋₁ I`, `cₖ = −tr(Y Mₖ)/k`. Cost r⁴ operations,
+/// for small matrices.
 fn small_adjugate<M: Matrices>(y: &M) -> (M, M) {
     let r = y.rows();
     let unit = y.identity(r);
@@ -188,10 +185,10 @@ fn small_adjugate<M: Matrices>(y: &M) -> (M, M) {
     }
 }
 
-/// Pivots that are zero to rounding, for each matrix.
+/// Checks each matrix for pivots that are zero up to rounding.
 pub(crate) fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
     let diagonal = packed.diagonal();
-    // Relative to the largest: squares of small numbers underflow.
+    // Relative to the largest pivot: squares of small numbers underflow.
     let largest = diagonal.largest();
     let diagonal = diagonal.mul_real(&largest.masked_recip(&largest.scale(0.0)));
     let (re, im) = (diagonal.re(), diagonal.im());

@@ -24,7 +24,7 @@ fn eliminated<T: LinalgScalar>(
     Outcome::new(results).saving(Factorisation::Lu, packed).permuted([factors.rows])
 }
 
-/// `adj(A)`, if the forward pass met a singular matrix.
+/// `adj(A)` if the forward pass found a singular matrix.
 fn singular<M: Matrices>(a: &M, out: &Outcome<M>) -> Result<Option<M>> {
     if !out.factored_by(Factorisation::Svd) {
         return Ok(None);

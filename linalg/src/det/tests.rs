@@ -17,7 +17,7 @@ fn values<T: LinalgScalar>() {
         let product = Numeric::mul(s, real::<T>(Float::exp(l)));
         assert!(Numeric::sub(*d, product).modulus().to_f64() < tight::<T>(10));
     }
-    // A permutation of odd parity, by definition −1.
+    // An odd permutation has determinant −1.
     let p: Vec<T> = [0., 1., 0., 0., 0., 1., 1., 0., 0.].map(T::from_f64).to_vec();
     let even = Tensor::from_vec(p, &[3, 3]).unwrap();
     assert_eq!(det(&even).unwrap().to_vec().unwrap(), [T::ONE]);
@@ -33,7 +33,7 @@ fn derivatives<T: LinalgScalar>() {
     check_operation(SlogdetOp, &[matrix::<T>()]);
 }
 
-/// At rank n − 1, and one regular matrix beside it.
+/// Rank n − 1, in a batch with a regular matrix.
 fn singular<T: LinalgScalar>() {
     let flat = with_singular_values::<T>(3, &[1], 4, 4, &[2.0, 1.0, 0.5, 0.0]);
     let regular = with_singular_values::<T>(5, &[1], 4, 4, &[2.0, 1.0, 0.5, 0.2]);

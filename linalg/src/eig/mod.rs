@@ -1,8 +1,7 @@
 //! Eigendecomposition of general matrices `A V = V diag(λ)`; the results are complex.
 //!
-//! Columns of `V` have norm 1. Their phases and the order of eigenvalues are as faer leaves them.
-//! The vectors of a defective matrix are dependent: then there is no derivative. Close to such a
-//! matrix derivatives are as large as `‖V⁻¹‖`.
+//! Columns of `V` have norm 1. Their phases and the order of the eigenvalues are those of faer. The eigenvectors of a
+//! defective matrix are dependent: it has no derivative. Near such a matrix derivatives are of the order of `‖V⁻¹‖`.
 //!
 //! With `G = VᴴV̄ − (VᴴV) diag(Re diag VᴴV̄)`, divided by `conj(λⱼ − λᵢ)` off the diagonal and
 //! `Gᵢᵢ = λ̄ᵢ`:
@@ -32,7 +31,7 @@ use crate::vocabulary::{Matrices, RealMatrices};
 
 pub use op::{EigOp, EigvalsOp};
 
-/// `A V = V diag(λ)` of a batch of square matrices.
+/// Eigendecomposition `A V = V diag(λ)` of a batch of square matrices.
 #[derive(Clone, Debug)]
 pub struct Eig<T: LinalgScalar> {
     /// Eigenvalues, `[…, n]`.
@@ -41,7 +40,7 @@ pub struct Eig<T: LinalgScalar> {
     pub vectors: Tensor<T::Complex>,
 }
 
-/// `A V = V diag(λ)`.
+/// Eigendecomposition `A V = V diag(λ)`.
 ///
 /// Shapes `[…, n, n]` → `[…, n]`, `[…, n, n]`, both complex. Cost about 25·n³ flops.
 ///
@@ -79,7 +78,7 @@ pub fn eigvals<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::Complex>> {
     Ok(values)
 }
 
-/// As [`eigvals`], with an info tensor as in [`eig_ex`].
+/// [`eigvals`] with an info tensor as in [`eig_ex`].
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
@@ -107,7 +106,7 @@ fn decompose<T: LinalgScalar>(
         Work::sums(flops(&[25, n, n, n])),
         |_| filled(T::ZERO, n * n),
         |copy, index, (values, vectors), par| {
-            // Near 1 where growth overflows.
+            // Second attempt near 1 if the growth of the back substitution overflows.
             for exponent in [exponent::<T>(), 0] {
                 if !load(views.get(index), copy) {
                     return Status::NonFinite;
@@ -130,22 +129,22 @@ fn decompose<T: LinalgScalar>(
     )
 }
 
-/// Exponent of the largest element of what is factored: that of 1/ε.
+/// Exponent to which the largest element of a matrix is scaled before factorisation: that of 1/ε.
 ///
-/// faer's back substitution replaces pivots below `ε ‖A‖`. The pivot of a conjugate pair is a
-/// determinant, a product of two gaps: at norm 1/ε one below `ε ‖A‖` means a gap below `ε ‖A‖`.
+/// faer's back substitution replaces pivots below `ε ‖A‖`. The pivot of a conjugate pair is a determinant, the
+/// product of two gaps; at norm 1/ε it is below `ε ‖A‖` only if a gap is below `ε ‖A‖`.
 fn exponent<T: LinalgScalar>() -> i32 {
     if epsilon::<T>() < 1e-10 { 52 } else { 23 }
 }
 
-/// Scales the columns to norm 1; whether all of them are finite and none is zero.
+/// Scales the columns to norm 1; returns true if all of them are finite and nonzero.
 fn normalise<C: LinalgScalar>(mut vectors: faer::MatMut<'_, C>) -> bool {
     (0..vectors.ncols()).all(|j| {
         let Some(column) = vectors.as_mut().col_mut(j).try_as_col_major_mut() else {
             unreachable!("results are stored by columns");
         };
         let column = column.as_slice_mut();
-        // Squares of what has grown could leave the range.
+        // Squares of the grown elements could overflow.
         Scale::to_exponent(column, 0);
         let squares = column.iter().map(|x| x.abs_sq());
         let length = Float::sqrt(squares.fold(C::R::ZERO, Numeric::add));
@@ -155,10 +154,10 @@ fn normalise<C: LinalgScalar>(mut vectors: faer::MatMut<'_, C>) -> bool {
     })
 }
 
-/// `1 / conj(λⱼ − λᵢ)`, and 1 at ties else 0.
+/// `1 / conj(λⱼ − λᵢ)`, and an indicator of ties (1 at ties, else 0).
 fn gaps<C: Matrices>(values: &C, degeneracy: &Degeneracy) -> (C, C::Real) {
     let largest = values.largest();
-    // Relative to the largest: squares of small numbers underflow.
+    // Relative to the largest value: squares of small numbers underflow.
     let scale = largest.masked_recip(&largest.scale(0.0));
     let gap = values.sub(&values.transpose()).mul_real(&scale);
     let (re, im) = (gap.re(), gap.im());
@@ -168,7 +167,7 @@ fn gaps<C: Matrices>(values: &C, degeneracy: &Degeneracy) -> (C, C::Real) {
     (gap.mul_real(&squares.masked_recip(&limit)).mul_real(&scale), squares.within(&limit))
 }
 
-/// `V⁻¹`, of columns of norm 1.
+/// `V⁻¹` of eigenvectors of norm 1.
 fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     let inverse = vectors.solve(&vectors.identity(vectors.rows()));
     let norms = inverse.norms().map_err(|error| match error {
@@ -177,7 +176,7 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
         }
         other => other,
     })?;
-    // Its columns have lost all but two digits.
+    // Beyond this norm the columns of the inverse have at most two correct digits.
     let limit = 0.01 / vectors.epsilon();
     match norms.iter().position(|&norm| norm > limit) {
         Some(batch) => Err(LinalgError::Defective { op, batch }),
@@ -185,8 +184,8 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     }
 }
 
-/// Rejects directions that split eigenvalues at gaps of `√ε`: the derivative of the rule below is wrong
-/// along these.
+/// Returns an error for directions that split eigenvalues at gaps up to `√ε`, along which the derivative of the rule
+/// below is wrong.
 pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()> {
     let (_, ties) = gaps(values, &Degeneracy::near(x.epsilon()));
     let p = inverse("eig", vectors)?.matmul(&x.matmul(vectors));
@@ -194,7 +193,7 @@ pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()>
     split("eig", &p, &ties, allowed, |op, batch| LinalgError::SecondOrderAtTie { op, batch })
 }
 
-/// Reports `P = V⁻¹ dA V` that is not a multiple of the unit matrix within tied blocks.
+/// Returns an error if `P = V⁻¹ dA V` is not a multiple of the unit matrix within tied blocks.
 fn split<C: Matrices>(
     op: &'static str,
     p: &C,
@@ -204,7 +203,7 @@ fn split<C: Matrices>(
 ) -> Result<()> {
     let block = p.mul_real(ties);
     let mean = block.diagonal().matmul(&C::from_re(ties)).mul_real(&ties.sum_rows().recip());
-    // Without a tie this is zero but for rounding.
+    // Zero up to rounding without a tie.
     let defects = block.sub(&mean.diagonal_matrix()).norms()?;
     match defects.iter().zip(p.norms()?).position(|(defect, size)| *defect > allowed * size) {
         Some(batch) => Err(error(op, batch)),
@@ -212,11 +211,11 @@ fn split<C: Matrices>(
     }
 }
 
-/// Rejects losses of vectors of matrices with tied values: within a tied block the cotangent of
-/// `V f(Λ) V⁻¹` vanishes, its derivative does not.
+/// Returns an error for losses of the vectors of matrices with tied values: within a tied block the cotangent of `V
+/// f(Λ) V⁻¹` vanishes, its derivative does not.
 fn check_ties<R: RealMatrices<Real = R>>(ties: &R) -> Result<()> {
     let n = ties.rows() as f64;
-    // The squared norm of an indicator is the number of its ones.
+    // The squared norm of an indicator is its number of ones.
     match ties.norms()?.iter().position(|norm| norm * norm > n + 0.5) {
         Some(batch) => Err(LinalgError::SplitTie { op: "eig_vjp", batch }),
         None => Ok(()),

@@ -11,12 +11,12 @@ use crate::operation::{
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
-/// Values and vectors.
+/// Eigenvalues and eigenvectors of an outcome.
 fn pairs<M: Matrices>(parts: &[Part<M>]) -> (&M::Complex, &M::Complex) {
     (parts[0].complex(), parts[1].complex())
 }
 
-/// The gradient, in the type of `A`.
+/// Gradient in the element type of `A`.
 fn gradient<M: Matrices>(
     a: &M,
     parts: &[Part<M>],
@@ -33,7 +33,7 @@ fn gradient<M: Matrices>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EigOp {
-    /// What the rules do at ties.
+    /// Policy of the derivative rules at ties.
     pub degeneracy: Degeneracy,
 }
 

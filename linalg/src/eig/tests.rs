@@ -19,7 +19,7 @@ fn identities<T: LinalgScalar>() {
         for x in norms.to_vec().unwrap() {
             assert!((Field::re(x).to_f64() - 1.0).abs() < tight::<T>(n));
         }
-        // Symmetric functions of the spectrum do not depend on its order.
+        // Symmetric functions of the spectrum are independent of its order.
         let square = |t: &Tensor<T::Complex>| {
             let row = Batched::rows_of(t);
             row.mul(&row).transpose().sum_rows().into_tensor().unwrap()
@@ -38,7 +38,7 @@ fn operand<T: LinalgScalar>(
     (EigOp { degeneracy: *degeneracy }.into(), a, Outcome::new(parts))
 }
 
-/// The rule with these factors, whatever matrix they are of.
+/// Applies the rule to given factors.
 fn eig_vjp<T: LinalgScalar>(
     eig: &Eig<T>,
     values: Option<&Tensor<T::Complex>>,
@@ -69,7 +69,7 @@ fn derivatives<T: LinalgScalar>() {
     let cube = |l: &Batched<T::Complex>| l.mul(l).mul(l);
     let total = |l: &Batched<T::Complex>| l.transpose().sum_rows();
     let part = |z: Batched<T::Complex>| Batched::<T>::from_complex(&z).into_tensor().unwrap();
-    // |V|² weighted by λ is free of phases and sees non-normal vectors.
+    // |V|² weighted by λ is independent of phases and sensitive to non-normality.
     let weighted = |v: &Batched<T::Complex>, l: &Batched<T::Complex>| v.mul(l).matmul(&v.adjoint());
     check_rules(
         &[start],
@@ -106,7 +106,7 @@ fn derivatives<T: LinalgScalar>() {
     );
 }
 
-/// The gradient of `Re tr(C V Λ Vᴴ)`, of vectors with phases of their own.
+/// Gradient of `Re tr(C V Λ Vᴴ)`, with eigenvectors multiplied by arbitrary phases if `phases`.
 fn gradient<T: LinalgScalar>(e: &Eig<T>, c: &Batched<T::Complex>, phases: bool) -> Tensor<T> {
     let (l, mut v) = (Batched::rows_of(&e.values), Batched::new(&e.vectors));
     if phases {
@@ -133,8 +133,8 @@ fn gauge<T: LinalgScalar>() {
     assert_close(&gradient(&e, &c, true), &gradient(&e, &c, false), tight::<T>(100));
 }
 
-/// `tr C V Λ Vᴴ` is homogeneous in `A`: its gradient does not depend on the scale, also where
-/// squares of gaps underflow.
+/// `tr C V Λ Vᴴ` is homogeneous in `A`: its gradient is independent of the scale, also where squares of gaps
+/// underflow.
 fn tiny<T: LinalgScalar>() {
     let a = random::<T>(5, &[4, 4]);
     let small = if epsilon::<T>() < 1e-10 { 0.5f64.powi(540) } else { 0.5f64.powi(80) };
@@ -154,7 +154,7 @@ for_all_dtypes! {
 
 #[test]
 fn known_spectra_and_errors() {
-    // A rotation by 90°: ±i.
+    // Rotation by 90°: eigenvalues ±i.
     let r = Tensor::from_vec(vec![0.0, -1.0, 1.0, 0.0], &[2, 2]).unwrap();
     let mut values: Vec<t4a_algebra::c64> = eigvals::<f64>(&r).unwrap().to_vec().unwrap();
     values.sort_by(|a, b| f64::total_cmp(&a.im, &b.im));
@@ -163,7 +163,7 @@ fn known_spectra_and_errors() {
     let cotangent = random::<t4a_algebra::c64>(3, &[3, 3]);
     let error = eig_vjp(&e, None, Some(&cotangent), &Degeneracy::default()).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "eig_vjp", .. }));
-    // A Jordan block has one vector.
+    // A Jordan block has only one eigenvector.
     let jordan = Tensor::from_vec(vec![1.0, 1.0, 0.0, 1.0], &[2, 2]).unwrap();
     let e = eig::<f64>(&jordan).unwrap();
     let error = eig_vjp(&e, Some(&e.values), None, &Degeneracy::default()).unwrap_err();
@@ -226,7 +226,7 @@ fn vectors_of_conjugate_pairs_are_right_at_every_size() {
         let a = Tensor::from_fn(&[64, 64], |i| (random[i] * 2f64.powi(e)) as f32);
         assert!(residual(&a.unwrap()) < 1e-4, "64 at 2^{e}");
     }
-    // A batch: each matrix by its own size.
+    // A batch: each matrix is scaled by its own size.
     let sizes = [2f64.powi(-66), 1.0, 2f64.powi(-700), 2f64.powi(700)];
     let batch = Tensor::from_fn(&[4, 4, 4], |i| sizes[i / 16] * pairs[i % 16]).unwrap();
     let all = eig(&batch).unwrap();
@@ -243,7 +243,7 @@ fn vectors_of_conjugate_pairs_are_right_at_every_size() {
 
 #[test]
 fn small_conjugate_pairs_beside_a_large_eigenvalue_have_their_vectors() {
-    // Of two pairs of size s beside 1 determinants are s²: less than ε.
+    // For two pairs of size s next to 1 the determinants are s², which is less than ε.
     for s in [1e-6, 1e-8, 1e-10, 1e-12] {
         let mut numbers = random::<f64>(9, &[5, 5]).to_vec().unwrap();
         let small = [0., -1., -1., 2., 2., -1., -2., 0., 2., 1., 1., -2., -2., 0., -2., 0.];
@@ -257,7 +257,7 @@ fn small_conjugate_pairs_beside_a_large_eigenvalue_have_their_vectors() {
         let a = Tensor::from_vec(numbers, &[5, 5]).unwrap();
         assert!(residual(&a) < 1e-14, "{s:e}: {:e}", residual(&a));
     }
-    // Multiple pairs whose blocks hang together, until growth leaves the range.
+    // Coupled multiple pairs, until the growth overflows.
     for k in 1..40 {
         let a = Tensor::from_fn(&[2 * k, 2 * k], |at| match (at / (2 * k) % 2, at % 2) {
             _ if at % (2 * k) == at / (2 * k) + 2 => 1.0f32,

@@ -1,8 +1,7 @@
-//! Eigendecomposition of Hermitian matrices `A = V diag(E) Vᴴ`, eigenvalues in nondecreasing
-//! order.
+//! Eigendecomposition of Hermitian matrices `A = V diag(E) Vᴴ`, eigenvalues in nondecreasing order.
 //!
-//! The operation reads `(A + Aᴴ)/2`, so every entry counts and the gradient is Hermitian. Each
-//! eigenvector is fixed up to a phase, which faer chooses.
+//! The operation uses `(A + Aᴴ)/2`, so every entry contributes and the gradient is Hermitian. Each eigenvector is
+//! unique up to a phase, which is that of faer.
 
 mod op;
 mod rule;
@@ -22,7 +21,7 @@ pub use op::{EighOp, EigvalshOp};
 pub(crate) use op::{factors, parts};
 pub use rule::{jvp, vjp};
 
-/// `A = V diag(E) Vᴴ` of a batch of Hermitian matrices.
+/// Eigendecomposition `A = V diag(E) Vᴴ` of a batch of Hermitian matrices.
 #[derive(Clone, Debug)]
 pub struct Eigh<T: LinalgScalar> {
     /// Eigenvalues in nondecreasing order, `[…, n]`.
@@ -31,7 +30,7 @@ pub struct Eigh<T: LinalgScalar> {
     pub vectors: Tensor<T>,
 }
 
-/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`.
+/// Eigendecomposition `(A + Aᴴ)/2 = V diag(E) Vᴴ`.
 ///
 /// Shapes `[…, n, n]` → `[…, n]`, `[…, n, n]`. Cost about 9·n³ flops.
 ///
@@ -70,7 +69,7 @@ pub fn eigvalsh<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::R>> {
     Ok(values)
 }
 
-/// As [`eigvalsh`], with an info tensor as in [`eigh_ex`].
+/// [`eigvalsh`] with an info tensor as in [`eigh_ex`].
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`.

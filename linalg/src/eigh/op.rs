@@ -16,7 +16,7 @@ pub(crate) fn parts<T: LinalgScalar>(out: &Eigh<T>) -> Vec<Part<Batched<T>>> {
     vec![Part::Real(Batched::rows_of(&out.values)), Part::Full(Batched::new(&out.vectors))]
 }
 
-/// Values and vectors.
+/// Eigenvalues and eigenvectors of an outcome.
 pub(crate) fn pairs<M: Matrices>(parts: &[Part<M>]) -> (&M::Real, &M) {
     (parts[0].real(), parts[1].full())
 }
@@ -30,7 +30,7 @@ pub(crate) fn factors<M: Matrices>(parts: &[Part<M>]) -> Factors<M> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EighOp {
-    /// What the rules do at ties.
+    /// Policy of the derivative rules at ties.
     pub degeneracy: Degeneracy,
 }
 

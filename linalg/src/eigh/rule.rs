@@ -49,7 +49,7 @@ pub fn vjp<M: Matrices>(
     Ok(vectors.matmul(&g).matmul(&vh))
 }
 
-/// Tangents of values and vectors; vectors of one eigenspace do not rotate into each other.
+/// Tangents of values and vectors, in the gauge in which vectors of one eigenspace do not rotate into each other.
 ///
 /// # Errors
 /// `SplitTie` for a direction that splits tied values.

@@ -31,7 +31,7 @@ fn operand<T: LinalgScalar>(
     (EighOp { degeneracy: *degeneracy }.into(), vectors, Outcome::new(parts))
 }
 
-/// The rule with these factors, whatever matrix they are of.
+/// Applies the rule to given factors.
 pub(crate) fn eigh_vjp<T: LinalgScalar>(
     eigh: &Eigh<T>,
     values: Option<&Tensor<T::R>>,
@@ -55,10 +55,10 @@ fn eigh_jvp<T: LinalgScalar>(
     Ok(Eigh { values: values.into_vectors()?, vectors: vectors.into_tensor()? })
 }
 
-/// `V diag(w) Vᴴ` and the eigenvalues: functions of `A` without a gauge.
+/// `V diag(w) Vᴴ` and the eigenvalues: gauge-invariant functions of `A`.
 fn derivatives<T: LinalgScalar>() {
     let a = with_eigenvalues::<T>(3, &[2], &[-2.0, -0.7, 0.5, 1.4, 2.5]);
-    // Not Hermitian on purpose: the operation reads (A + Aᴴ)/2.
+    // Deliberately not Hermitian: the operation uses (A + Aᴴ)/2.
     let skew = Batched::new(&random::<T>(4, &[2, 5, 5])).skew().into_tensor().unwrap();
     let a = axpy(&a, 1.0, &skew);
     let weights = |v: &Batched<T>| row(v, &[1.0, -2.0, 0.5, 3.0, 0.1]);
@@ -103,7 +103,7 @@ fn tie<T: LinalgScalar>() {
     let v_cotangent = c.matmul(&v).mul(&row(&v, &weights)).scale(2.0).into_tensor().unwrap();
     let policy = Degeneracy { tolerance: Some(tight::<T>(1)), ..Degeneracy::SEPARABLE };
     let got = eigh_vjp(&e, None, Some(&v_cotangent), &policy).unwrap();
-    // Divided differences of the weights, known exactly.
+    // Divided differences of the weights, in closed form.
     let w = [-1.0, 1.0, 1.0, 1.0, 2.0];
     let quotient = |i: usize, j: usize| match w[i] == w[j] {
         true => 0.0,
@@ -113,7 +113,7 @@ fn tie<T: LinalgScalar>() {
     let gamma = Batched::new(&Tensor::from_vec(gamma, &[5, 5]).unwrap());
     let exact = v.matmul(&v.adjoint().matmul(&c).matmul(&v).mul(&gamma)).matmul(&v.adjoint());
     assert_close(&got, &exact.into_tensor().unwrap(), tight::<T>(50));
-    // tr(C A²) treats tied values differently: its derivative is not a function of cotangents.
+    // tr(C A²) has different cotangents at tied values: its derivative is not a function of the cotangents.
     let values = Batched::<T::R>::rows_of(&e.values);
     let v_cotangent = c.matmul(&v).mul_real(&values.mul(&values)).scale(2.0).into_tensor().unwrap();
     let diagonal = v.adjoint().matmul(&c).matmul(&v).diagonal().re();

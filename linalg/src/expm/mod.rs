@@ -1,17 +1,16 @@
-//! The matrix exponential by scaling and squaring with Padé approximants.
+//! Matrix exponential by scaling and squaring with Padé approximants.
 //!
-//! `e^A = (r(A/2ˢ))^(2ˢ)`, `r` the diagonal Padé approximant of degree 3, 5, 7, 9 or 13 that
-//! reaches machine precision at the norm of `A/2ˢ`, for matrices far from normal at the norms of its powers:
-//! needless squarings cost digits. Triangular matrices have exact elements on the diagonal and beside it.
+//! `e^A = (r(A/2ˢ))^(2ˢ)`, where `r` is the diagonal Padé approximant of degree 3, 5, 7, 9 or 13 that reaches machine
+//! precision at the norm of `A/2ˢ`. For matrices far from normal the norms of powers determine `s`: overscaling costs
+//! digits. For triangular matrices the diagonal and first superdiagonal are computed exactly.
 //!
 //! ```text
-//! scaling      squarings by norms of powers
-//! triangular   squarings of triangular matrices
+//! scaling      number of squarings from norms of powers
+//! triangular   squaring of triangular matrices
 //! ```
 //!
-//! The algorithm is written in the vocabulary, so
-//! its Fréchet derivative `L(A, E)` is the same program on dual numbers, at three times the cost;
-//! `dB = L(A, dA)` and `Ā = L(Aᴴ, B̄)`.
+//! The algorithm is generic over [`Matrices`]. Its Fréchet derivative `L(A, E)` is the same program on dual numbers,
+//! at three times the cost; `dB = L(A, dA)` and `Ā = L(Aᴴ, B̄)`.
 //!
 //! Reference: N. Higham 2005, Table 2.3; A. Al-Mohy, N. Higham 2009 (a new scaling and squaring algorithm; the
 //! Fréchet derivative); R. Mathias 1996.
@@ -50,7 +49,7 @@ const DOUBLE: [f64; 5] = [
 const SINGLE: [f64; 3] = [4.258730016922831e-1, 1.880152677804762, 3.92572478313866];
 /// The derivative needs a norm smaller by this factor (Al-Mohy, Higham 2009, Table 6.1).
 const FRECHET: f64 = 0.7;
-/// Squarings that cost less than the norms of powers by which there may be fewer.
+/// Number of squarings that cost less than the norms of powers that might reduce them.
 const FEW: i32 = 3;
 
 fn plan(norm: f64, epsilon: f64) -> Plan {
@@ -64,7 +63,7 @@ fn plan(norm: f64, epsilon: f64) -> Plan {
     }
 }
 
-/// Runs the algorithm with the degree given and a number of squarings for each matrix.
+/// Runs the algorithm with a degree and the number of squarings of each matrix.
 fn exponential<M: Matrices>(a: &M, degree: usize, squarings: &[i32]) -> M {
     let most = squarings.iter().copied().max().unwrap_or(0);
     let each =
@@ -75,7 +74,8 @@ fn exponential<M: Matrices>(a: &M, degree: usize, squarings: &[i32]) -> M {
     };
     for left in (1..=most).rev() {
         let square = x.matmul(&x);
-        // The last steps are those of all: what has grown is not multiplied by 0.
+        // The last squarings apply to all matrices; selecting by multiplication with 0 would turn overflowed elements
+        // into NaN.
         x = match squarings.iter().all(|&s| s >= left) {
             true => square,
             false => {
@@ -88,7 +88,7 @@ fn exponential<M: Matrices>(a: &M, degree: usize, squarings: &[i32]) -> M {
     x
 }
 
-/// `2ᵉ A` with an exponent for each matrix, in two steps: `2ᵉ` itself may leave the range.
+/// `2ᵉ A` with an exponent for each matrix, in two steps, since `2ᵉ` itself may overflow.
 fn times_powers<M: Matrices>(a: &M, exponents: impl Iterator<Item = i32> + Clone) -> M {
     let power = |half: &dyn Fn(i32) -> i32| {
         a.each(&exponents.clone().map(|e| 2f64.powi(half(e))).collect::<Vec<_>>())
@@ -96,9 +96,9 @@ fn times_powers<M: Matrices>(a: &M, exponents: impl Iterator<Item = i32> + Clone
     a.mul_real(&power(&|e| e / 2)).mul_real(&power(&|e| e - e / 2))
 }
 
-/// The diagonal Padé approximant of the exponential.
+/// Diagonal Padé approximant of the exponential.
 fn pade<M: Matrices>(a: &M, degree: usize) -> M {
-    // Coefficients of the numerator, cⱼ = cⱼ₋₁ (m − j + 1)/((2m − j + 1) j).
+    // Coefficients of the numerator: cⱼ = cⱼ₋₁ (m − j + 1)/((2m − j + 1) j).
     let mut c = vec![1.0];
     for j in 1..=degree {
         c.push(c[j - 1] * (degree - j + 1) as f64 / ((2 * degree - j + 1) * j) as f64);
@@ -134,14 +134,14 @@ fn combine<M: Matrices>(terms: &[M], c: impl Fn(usize) -> f64) -> M {
     sum
 }
 
-/// The degree that the largest matrix of the batch needs, and the squarings of each: scaled as the
-/// largest one needs it, a small matrix would lose accuracy.
+/// Degree required by the largest matrix of the batch, and the number of squarings of each matrix. The scaling of the
+/// largest matrix would cost a small one accuracy.
 fn plans<M: Matrices>(
     a: &M,
     factor: f64,
     sizes: impl Fn(&M) -> Result<Vec<f64>>,
 ) -> Result<(usize, Vec<i32>)> {
-    // What is not finite has no plan.
+    // Matrices that are not finite are not scaled.
     let norms = sizes(a)?.into_iter().map(|norm| if norm.is_finite() { norm } else { 0.0 });
     let plans: Vec<Plan> =
         norms.map(|norm| plan((norm * factor).min(f64::MAX), a.epsilon())).collect();
@@ -154,21 +154,21 @@ fn plans<M: Matrices>(
     Ok((degree, squarings.into_iter().zip(fewer).map(|(s, fewer)| s.min(fewer)).collect()))
 }
 
-/// `e^A` in the vocabulary, of the degree that the largest matrix of the batch needs.
+/// `e^A` for any implementor of [`Matrices`], with the degree that the largest matrix of the batch requires.
 ///
 /// # Errors
-/// The first error of the operations that led to `a`.
+/// The first error of the operations that computed `a`.
 pub fn exp<M: Matrices>(a: &M) -> Result<M> {
     let (degree, squarings) = plans(a, 1.0, M::norms)?;
     Ok(exponential(a, degree, &squarings))
 }
 
-/// `L(A, E)` in the vocabulary.
+/// `L(A, E)` for any implementor of [`Matrices`].
 ///
 /// # Errors
 /// As [`exp`].
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
-    // The same tangent at another length of E: L(A, E) is linear in it.
+    // L(A, E) is linear in E, so E is scaled to the size of A.
     let (of_a, of_e) = (a.magnitude().power_of_two(), da.magnitude().power_of_two());
     let pair = Dual::new(a.clone(), da.mul_real(&of_e.recip()).mul_real(&of_a));
     let (degree, squarings) = plans(&pair, 1.0 / FRECHET, scaling::of_block)?;
@@ -176,7 +176,7 @@ pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
     Ok(tangent.mul_real(&of_a.recip()).mul_real(&of_e))
 }
 
-/// `Ā = L(Aᴴ, B̄)` in the vocabulary.
+/// `Ā = L(Aᴴ, B̄)` for any implementor of [`Matrices`].
 ///
 /// # Errors
 /// As [`exp`].
@@ -184,7 +184,7 @@ pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M) -> Result<M> {
     jvp(&a.adjoint(), b_cotangent)
 }
 
-/// `e^A`.
+/// Matrix exponential `e^A`.
 ///
 /// Shapes `[…, n, n]` → `[…, n, n]`. Cost about (7 + s) products and one system, `s` the number
 /// of squarings, chosen for each matrix.
@@ -207,8 +207,8 @@ pub fn expm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>
     by_plan("expm", a)
 }
 
-/// The exponentials of the matrices that share a plan, group by group: scaling a small matrix as the
-/// largest one of its batch needs would cost it accuracy. Triangular matrices are computed one by one.
+/// Exponentials of the matrices with a common plan, group by group: the scaling of the largest matrix of a batch
+/// would cost a small one accuracy. Triangular matrices are computed one by one.
 fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
     let shape = Shape::of(op, a)?;
     let n = shape.n;
@@ -241,7 +241,7 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
     let mut out = Output::<T>::new(shape.batch, n, n)?;
     let mut targets = out.mats()?;
     let mut codes = vec![NON_FINITE; norms.len()];
-    // That of the last kernel of the first group.
+    // Route of the last kernel of the first group.
     let mut route = None;
     let mut write = |group: &[usize], result: Tensor<T>| -> Result<()> {
         route.get_or_insert(result.route());

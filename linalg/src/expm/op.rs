@@ -1,4 +1,4 @@
-//! The exponential as an operation.
+//! The matrix exponential as an operation.
 
 use t4a_tensor::Tensor;
 

@@ -1,8 +1,8 @@
-//! Squarings by norms of powers.
+//! Number of squarings from norms of powers.
 //!
-//! With `dₖ = ‖Aᵏ‖^(1/k)` the approximant of degree `m` is exact to rounding where
-//! `max(d₂ₚ, d₂ₚ₊₂) ≤ θₘ` for a `p` with `p(p − 1) ≤ m`: for matrices far from normal much less than the
-//! norm. Rounding of the approximant itself is bounded by a power of `|A|`.
+//! With `dₖ = ‖Aᵏ‖^(1/k)` the approximant of degree `m` is exact up to rounding if `max(d₂ₚ, d₂ₚ₊₂) ≤ θₘ` for a `p`
+//! with `p(p − 1) ≤ m`. For matrices far from normal this is much less than the norm. Rounding errors of the
+//! approximant itself are bounded by a power of `|A|`.
 //!
 //! Reference: A. Al-Mohy, N. Higham 2009, *A new scaling and squaring algorithm*, algorithm 5.1.
 
@@ -12,11 +12,11 @@ use super::{DOUBLE, SINGLE, times_powers};
 use crate::error::Result;
 use crate::vocabulary::{Dual, Matrices, RealMatrices};
 
-/// A matrix near 1, and `ln c` for each: `c` times it is what it stands for.
+/// Scaled matrices near 1, and `ln c` for each: the represented matrix is `c` times the stored one.
 struct Scaled<M>(M, Vec<f64>);
 
 impl<M: Matrices> Scaled<M> {
-    /// Also the logarithms of the norms.
+    /// Also returns the logarithms of the norms.
     fn new(
         x: &M,
         logs: Vec<f64>,
@@ -40,14 +40,14 @@ impl<M: Matrices> Scaled<M> {
     }
 }
 
-/// Norm of `[[A, E], [0, A]]`.
+/// Norm of the block matrix `[[A, E], [0, A]]`.
 pub(super) fn of_block<M: Matrices>(x: &Dual<M>) -> Result<Vec<f64>> {
     let tangents = x.clone().into_tangent().norms()?;
     let pairs = x.value.norms()?.into_iter().zip(tangents);
     Ok(pairs.map(|(value, tangent)| (value * 2f64.sqrt()).hypot(tangent)).collect())
 }
 
-/// `ln ‖|A|ᵏ‖` in the norm of column sums.
+/// `ln ‖|A|ᵏ‖` in the 1-norm.
 fn power_of_modulus<M: Matrices>(modulus: &M::Real, k: usize) -> Result<Vec<f64>> {
     let mut row = modulus.constant(1, modulus.rows(), 1.0);
     let mut logs: Vec<f64> = Vec::new();
@@ -62,7 +62,7 @@ fn power_of_modulus<M: Matrices>(modulus: &M::Real, k: usize) -> Result<Vec<f64>
     Ok(logs)
 }
 
-/// The squarings of each matrix that the highest degree needs, by norms of powers.
+/// Number of squarings of each matrix for the highest degree, from norms of powers.
 pub(super) fn squarings<M: Matrices>(
     a: &M,
     factor: f64,
@@ -92,11 +92,11 @@ pub(super) fn squarings<M: Matrices>(
         let d = [log_4[i] / 4.0, log_6[i] / 6.0, log_8[i] / 8.0, log_10[i] / 10.0];
         let size = d.windows(2).map(|d| d[0].max(d[1])).fold(f64::INFINITY, f64::min);
         let halvings = ((size + (factor / limit).ln()) / LN_2).ceil().max(0.0);
-        // |c| ‖|A/2ˢ|^(2m+1)‖ / ‖A/2ˢ‖ in units of rounding.
+        // |c| ‖|A/2ˢ|^(2m+1)‖ / ‖A/2ˢ‖ in units of the rounding error.
         let growth = of_modulus[i] - of_first[i] + (odd - 1) as f64 * (shift[i] - halvings * LN_2);
         let excess = coefficient.ln() + growth - (a.epsilon() / 2.0).ln();
         let more = (excess / (LN_2 * (odd - 1) as f64)).ceil().max(0.0);
-        // NaN, of a matrix that is not finite, becomes zero; so does −∞.
+        // NaN (of a matrix that is not finite) and −∞ become zero.
         (halvings + more).min(f64::from(i32::MAX)) as i32
     });
     Ok(squarings.collect())

@@ -4,7 +4,7 @@ use crate::error::LinalgError;
 use crate::testing::*;
 use crate::vocabulary::RealMatrices;
 
-/// Against the spectral form, over all degrees and several squarings, within one batch.
+/// Against the spectral form, for all degrees and several squarings, within one batch.
 fn spectral<T: LinalgScalar>() {
     for norm in [0.0, 1e-3, 0.1, 0.6, 1.5, 4.0, 20.0] {
         let values = [-1.0, -0.4, 0.1, 0.8].map(|v| v * norm);
@@ -24,7 +24,7 @@ fn spectral<T: LinalgScalar>() {
             tight::<T>(20) * (1.0 + scale),
         );
     }
-    // A nilpotent matrix: e^N = I + N + N²/2, exactly.
+    // Nilpotent matrix: e^N = I + N + N²/2, exactly.
     let n = Batched::new(&random::<T>(2, &[3, 3])).mask(crate::vocabulary::Region::Upper(1));
     let exact = n.identity(3).add(&n).add(&n.matmul(&n).scale(0.5));
     assert_close(
@@ -42,8 +42,7 @@ fn derivatives<T: LinalgScalar>() {
     check_operation(ExpmOp, &[a.into_tensor().unwrap()]);
 }
 
-/// The form for any implementor agrees with the engine's, and with the exponential of a block
-/// matrix (Mathias).
+/// The generic implementation agrees with the engine's, and with the exponential of a block matrix (Mathias).
 fn generic<T: LinalgScalar>() {
     let (a, e) = (random::<T>(4, &[2, 3, 3]), random::<T>(5, &[2, 3, 3]));
     let (a_m, e_m) = (Batched::new(&a), Batched::new(&e));
@@ -55,10 +54,10 @@ fn generic<T: LinalgScalar>() {
     assert_close(&frechet, &block.slice(0..3, 3..6).into_tensor().unwrap(), tight::<T>(20));
 }
 
-/// Derivatives of a batch are those of its matrices, and so is the generic form.
+/// Derivatives of a batch equal those of its matrices; the same holds for the generic implementation.
 fn companions<T: LinalgScalar>() {
     let (a, e) = (random::<T>(6, &[4, 3, 3]), random::<T>(7, &[4, 3, 3]));
-    // The last one needs 60 squarings; its exponential vanishes.
+    // The last matrix needs 60 squarings; its exponential underflows.
     let unit = Batched::new(&a).identity(3).into_tensor().unwrap();
     let sizes = [1.0, 0.1, 9.0].map(|size| (size, 0.0)).into_iter().chain([(0.0, -1e18)]);
     let one = |t: &Tensor<T>, i: usize| t.slice_axis(0, i, 1, 1).unwrap();
@@ -104,7 +103,7 @@ fn one_bad_matrix_does_not_spoil_the_others() {
     }
 }
 
-/// Overscaling loses digits of these: `‖A‖` asks for 20 squarings, powers of `A` for few.
+/// Overscaling costs digits for these matrices: `‖A‖` requires 20 squarings, norms of powers few.
 #[test]
 fn matrices_far_from_normal_lose_no_digit() {
     let m = 1e6;
@@ -117,10 +116,10 @@ fn matrices_far_from_normal_lose_no_digit() {
         }
     };
     close(&expm(&a).unwrap().to_vec().unwrap(), &want, 4.0 * f64::EPSILON);
-    // Lower triangular as well.
+    // Also for lower triangular matrices.
     let transposed = expm(&a.permute(&[1, 0]).unwrap()).unwrap();
     close(&transposed.permute(&[1, 0]).unwrap().to_vec().unwrap(), &want, 4.0 * f64::EPSILON);
-    // Beside a rotation, so that the matrix is not triangular.
+    // Block-diagonal with a rotation, so that the matrix is not triangular.
     let mut whole = vec![0.0; 16];
     (whole[0], whole[1], whole[5]) = (-1.0, m, -3.0);
     (whole[11], whole[14]) = (1.0, -1.0);
@@ -132,7 +131,7 @@ fn matrices_far_from_normal_lose_no_digit() {
     let exact = mm(&whole, &expm(&whole).unwrap());
     let top = |t: &Tensor<f64>| Batched::new(t).slice(0..2, 0..2).into_tensor().unwrap();
     close(&top(&moved).to_vec().unwrap(), &top(&exact).to_vec().unwrap(), 1e-13);
-    // 40 squarings of elements whose exponentials vanish.
+    // 40 squarings of elements whose exponentials underflow.
     let decay = Tensor::from_vec(vec![-1e12, 1e12, 0.0, -1.0], &[2, 2]).unwrap();
     let got = expm(&decay).unwrap().to_vec().unwrap();
     let slope = 1e12 / (1e12 - 1.0);

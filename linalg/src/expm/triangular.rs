@@ -1,4 +1,4 @@
-//! The exponential of triangular matrices: after each squaring the diagonal and the elements beside it are
+//! Exponential of triangular matrices. After each squaring the diagonal and the first superdiagonal are replaced by
 //! `e^λ` and `t exp[λᵢ, λⱼ]`, so that errors do not grow with the number of squarings.
 //!
 //! Reference: A. Al-Mohy, N. Higham 2009, code fragment 2.1.
@@ -24,7 +24,7 @@ pub(super) fn is_triangular<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
     upper(a) || upper(a.transpose())
 }
 
-/// `e^A` of a batch of triangular matrices; not finite where it leaves the range.
+/// `e^A` of a batch of triangular matrices; not finite on overflow.
 pub(super) fn exp<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     let unscaled = |data: &mut [c64]| Scale::none(data);
     let (out, _) =
@@ -48,7 +48,7 @@ fn upper(t: &Square) -> Result<Square> {
     Ok(x)
 }
 
-/// Elements on the diagonal and beside it of `exp(T/2ˢ)`.
+/// Diagonal and first superdiagonal of `exp(T/2ˢ)`.
 fn exact(x: &mut Square, t: &Square, s: i32) {
     let power = |z: c64| z * 0.5f64.powi(s / 2) * 0.5f64.powi(s - s / 2);
     for i in 0..t.n() {

@@ -7,20 +7,19 @@ use crate::degeneracy::by_bits;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
-/// A function of eigenvalues on one implementor of the vocabulary.
+/// Scalar function of eigenvalues, on one implementor of [`RealMatrices`].
 pub trait SpectralFunction<R> {
     /// `f(x)` at each entry.
     fn value(&self, x: &R) -> R;
     /// `f′(x)`.
     fn slope(&self, x: &R) -> R;
-    /// `ℓ² f‴(x)` with `ℓ` the [`length`](Self::length): of the size of `f′`, where `f‴` alone
-    /// would overflow.
+    /// `ℓ² f‴(x)` with `ℓ` the [`length`](Self::length): of the order of `f′`, where `f‴` alone would overflow.
     fn bend(&self, x: &R) -> R;
-    /// The distance `ℓ` over which the function changes its shape; a sign is ignored.
+    /// Length scale `ℓ` over which the function varies; its sign is ignored.
     fn length(&self, x: &R) -> R;
 }
 
-/// Elementary functions; they serve every implementor of the vocabulary.
+/// Elementary functions, for every implementor of [`RealMatrices`].
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -92,7 +91,7 @@ impl<R: RealMatrices> SpectralFunction<R> for Elementary {
     }
 }
 
-/// `c xᵖ`; zero also where `xᵖ` is not finite.
+/// `c xᵖ`; 0 where `xᵖ` is not finite.
 fn power<R: RealMatrices>(x: &R, c: f64, p: f64) -> R {
     match c == 0.0 {
         true => x.constant(x.rows(), x.cols(), 0.0),
@@ -100,8 +99,7 @@ fn power<R: RealMatrices>(x: &R, c: f64, p: f64) -> R {
     }
 }
 
-/// Any function on the host, for engine tensors: `f(order, x)` gives the derivatives of order 0,
-/// 1 and 3.
+/// Any function on the host, for engine tensors: `f(order, x)` returns the derivative of order 0, 1 or 3.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalarFunction<F>(pub F);
 

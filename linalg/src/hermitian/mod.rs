@@ -1,10 +1,10 @@
 //! Functions of Hermitian matrices, `f(A) = V diag(f(λ)) Vᴴ`.
 //!
-//! `d f(A) = V (Γ ∘ Vᴴ dA V) Vᴴ` with divided differences `Γᵢⱼ = (f(λᵢ) − f(λⱼ))/(λᵢ − λⱼ)`, a
-//! symmetric matrix, so the VJP has the same form (Daleckii, Krein 1965). Close eigenvalues take
-//! `f′ + g² f‴/24` at their mean, `g` the gap: there is no gauge problem and no error at ties. Second
-//! derivatives have second differences (module `second`) where gaps are below `ε^(1/4)`, and are those of the
-//! factors elsewhere: their error is at most of the order of `√ε`.
+//! `d f(A) = V (Γ ∘ Vᴴ dA V) Vᴴ` with divided differences `Γᵢⱼ = (f(λᵢ) − f(λⱼ))/(λᵢ − λⱼ)`, a symmetric matrix, so
+//! the VJP has the same form (Daleckii, Krein 1965). For close eigenvalues the quotient is `f′ + g² f‴/24` at their
+//! mean, `g` the gap: there is no gauge problem and no error at ties. Second derivatives use second divided
+//! differences (module `second`) at gaps below `ε^(1/4)`, and the derivatives of the factors elsewhere, with an error
+//! of at most the order of `√ε`.
 
 mod function;
 mod op;
@@ -51,9 +51,8 @@ pub fn hermitian_function<T: LinalgScalar>(
 /// `f(A)` with `f(λ)`, the decomposition, and an info tensor.
 type Function<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), Eigh<T>, Tensor<i32>);
 
-/// As [`hermitian_function`], with `f(λ)`, the decomposition that the derivative rules take, and an
-/// info tensor of the batch's shape instead of an error. Values outside of the domain of `f` give
-/// NaN or ∞.
+/// [`hermitian_function`] with `f(λ)`, the decomposition that the derivative rules use, and an info tensor of the
+/// batch's shape instead of an error. Eigenvalues outside of the domain of `f` give NaN or ∞.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
@@ -77,17 +76,17 @@ pub(crate) fn divided_differences<R: RealMatrices<Real = R>>(
     let mean = values.add(&values.transpose()).scale(0.5);
     let f_values = f.value(values);
     let difference = f_values.sub(&f_values.transpose());
-    // Cancellation costs ε/g, the series g⁴: they meet at g = ε^(1/5) on the scale of f.
+    // Cancellation costs ε/g, the truncated series g⁴: both errors are equal at g = ε^(1/5) on the scale of f.
     let length = f.length(&mean);
     let limit = length.scale(values.epsilon().powf(0.2));
-    // |g| ≤ |limit|, without squares that underflow: one of the two, or both at 0 ≤ 0.
+    // |g| ≤ |limit| without squares that underflow: exactly one of the two, or both at 0 ≤ 0.
     let (above, below) = (gap.within(&limit), gap.within(&limit.neg()));
     let close = above.add(&below).sub(&above.mul(&below));
     let apart = close.constant(1, 1, 1.0).sub(&close);
     let quotient = difference.mul(&gap.mul(&apart).add(&close).recip());
-    // The mean of two values that are apart may be outside of the domain, as that of 1 and −1 is.
+    // The mean of distant values may be outside of the domain, such as that of 1 and −1.
     let mean = mean.mul(&close).add(&values.mul(&apart));
-    // The derivative of a reciprocal is its square, which may leave the range where there is no gap at all.
+    // The derivative of a reciprocal is its square, which may overflow where there is no gap.
     let nothing = length.scale(0.0);
     let still = gap.within(&nothing);
     let length = length.mul(&still.constant(1, 1, 1.0).sub(&still)).add(&still);
@@ -97,7 +96,7 @@ pub(crate) fn divided_differences<R: RealMatrices<Real = R>>(
     quotient.mul(&apart).add(&series.mul(&close))
 }
 
-/// Reports the matrix whose values of a function, or of its derivative, are not finite.
+/// Returns an error with the first matrix whose function values, or their derivatives, are not finite.
 pub(crate) fn check_domain<M: Matrices>(op: &'static str, values: &M) -> Result<()> {
     match values.norms()?.iter().position(|norm| !norm.is_finite()) {
         Some(batch) => Err(LinalgError::OutsideDomain { op, batch }),
@@ -105,7 +104,7 @@ pub(crate) fn check_domain<M: Matrices>(op: &'static str, values: &M) -> Result<
     }
 }
 
-/// The status of a function with these values at the spectrum.
+/// Status of a function with these values at the spectrum.
 pub(crate) fn outside_domain<T: LinalgScalar>(
     mut info: Tensor<i32>,
     values: &Tensor<T::R>,
@@ -132,7 +131,7 @@ pub fn vjp<M: Matrices>(
     vectors.matmul(&inner).matmul(&vh)
 }
 
-/// `d f(A)` along `(dA + dAᴴ)/2`; the same map as the VJP.
+/// `d f(A)` along `(dA + dAᴴ)/2`; the same linear map as the VJP.
 pub fn jvp<M: Matrices>(
     values: &M::Real,
     vectors: &M,

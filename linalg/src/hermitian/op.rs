@@ -16,7 +16,7 @@ use crate::vocabulary::{Batched, Matrices};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HermitianFunctionOp {
-    /// `f`.
+    /// The function `f`.
     pub function: Elementary,
 }
 

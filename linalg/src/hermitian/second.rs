@@ -4,16 +4,16 @@
 //! Wᵢⱼ = Σₖ f[λᵢ, λⱼ, λₖ] (cᵢₖ eₖⱼ + eᵢₖ cₖⱼ),   c = Vᴴ C V,  e = Vᴴ E V
 //! ```
 //!
-//! and second divided differences of `f`. They are quotients of first ones over the largest of three gaps, and
-//! where that is small the series `f″/2 + p f⁗/48` at the mean, `p` the sum of squared distances from it: there is no
-//! error at ties. With first differences to `ε^(4/5)` the error is of the order `ε^(3/5)`.
+//! with second divided differences of `f`. They are quotients of first differences over the largest of the three
+//! gaps; where that is small, the series `f″/2 + p f⁗/48` at the mean, with `p` the sum of squared distances from it.
+//! There is no error at ties. With first differences accurate to `ε^(4/5)` the error is of the order `ε^(3/5)`.
 //!
 //! Reference: N. Higham, *Functions of Matrices*, section 3.2; R. Bhatia, *Matrix Analysis*, theorem V.3.3.
 
 use super::{Elementary, SpectralFunction, divided_differences};
 use crate::vocabulary::{Matrices, RealMatrices};
 
-/// `D² f(A)[C, E]` of the Hermitian parts. Cost of four products and `n` updates of a matrix.
+/// `D² f(A)[C, E]` of the Hermitian parts. Cost four products and `n` rank-one updates.
 pub(crate) fn second<M: Matrices>(
     values: &M::Real,
     vectors: &M,
@@ -59,7 +59,7 @@ pub(crate) fn differences<R: RealMatrices<Real = R>>(
     let close = gap.within(&length.abs().scale(2.5 * values.epsilon().powf(0.2)));
     let apart = one.sub(&close);
     let quotient = numerator.mul(&gap.mul(&apart).add(&close).recip());
-    // The mean of values that are apart may be outside of the domain.
+    // The mean of distant values may be outside of the domain.
     let mean = mean.mul(&close).add(&values.mul(&apart));
     let inverse = length.masked_recip(&length.scale(0.0));
     let squares = [xz, yz, xy].map(|gap| {

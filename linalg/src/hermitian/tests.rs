@@ -25,7 +25,7 @@ fn identities<T: LinalgScalar>() {
     assert_close(&log, &a, 10.0 * limit);
 }
 
-/// With an exact tie and with gaps on both sides of the switch to the series.
+/// An exact tie, and gaps on both sides of the switch to the series.
 fn derivatives<T: LinalgScalar>() {
     for gap in [0.0, 1e-6, 3e-4, 2e-3, 0.3] {
         let skew = Batched::new(&random::<T>(4, &[2, 4, 4])).skew().into_tensor().unwrap();
@@ -37,7 +37,7 @@ fn derivatives<T: LinalgScalar>() {
     }
 }
 
-/// The cotangent of `A` from its factors, for any function.
+/// Cotangent of `A` from its factors, for any function.
 fn pulled<T: LinalgScalar>(
     eigh: &Eigh<T>,
     f_cotangent: &Tensor<T>,
@@ -47,7 +47,7 @@ fn pulled<T: LinalgScalar>(
     vjp(&values, &vectors, &Batched::new(f_cotangent), f).into_tensor()
 }
 
-/// `A² ` has the derivative `A dA + dA A`, at ties and at eigenvalue zero.
+/// `A²` has the derivative `A dA + dA A`, also at ties and at the eigenvalue zero.
 fn square<T: LinalgScalar>() {
     let a = with_eigenvalues::<T>(2, &[], &[-1.0, 0.0, 0.0, 1.0]);
     let c = Batched::new(&random::<T>(3, &[4, 4])).herm().into_tensor().unwrap();
@@ -60,7 +60,7 @@ fn square<T: LinalgScalar>() {
     assert_close(&value, &mm(&a, &a), tight::<T>(20));
 }
 
-/// `f(c A)` for a tiny `c`: third derivatives and squares of gaps are out of range.
+/// `f(c A)` for a tiny `c`: third derivatives and squares of gaps over- or underflow.
 fn tiny<T: LinalgScalar>() {
     let a = with_eigenvalues::<T>(6, &[], &[0.5, 1.0, 1.0, 2.5]);
     let cotangent = random::<T>(7, &[4, 4]);
@@ -106,8 +106,8 @@ fn values_outside_of_the_domain_are_errors() {
     assert!(matches!(error, LinalgError::NonFinite { batch: 0, .. }));
 }
 
-/// `D² f(A)[C, E]` of powers is a sum of products: with ties, gaps on both sides of the switch to the
-/// series, and close triples.
+/// `D² f(A)[C, E]` of powers is a sum of products: with ties, gaps on both sides of the switch to the series, and
+/// close triples.
 fn second_derivatives<T: LinalgScalar>() {
     let herm = |seed| Batched::new(&random::<T>(seed, &[2, 5, 5])).herm();
     let (c, e) = (herm(11), herm(12));
@@ -148,7 +148,7 @@ fn second_derivatives<T: LinalgScalar>() {
     }
 }
 
-/// Against differences of the first derivative.
+/// Against finite differences of the first derivative.
 #[test]
 fn second_derivatives_are_differences_of_first_ones() {
     let [c, e] = [11, 12]
@@ -170,7 +170,7 @@ fn second_derivatives_are_differences_of_first_ones() {
     }
 }
 
-/// The mean of two eigenvalues may be where the function is not defined.
+/// The mean of two eigenvalues may be outside of the domain of the function.
 #[test]
 fn powers_of_indefinite_matrices_have_derivatives() {
     let a = with_eigenvalues::<f64>(5, &[], &[-1.0, 1.0, 2.0]);
@@ -182,7 +182,7 @@ fn powers_of_indefinite_matrices_have_derivatives() {
     assert_close(&got[0], &wanted, 1e-12);
 }
 
-/// One eigenvalue whose reciprocal has a square beyond the range.
+/// An eigenvalue whose squared reciprocal overflows.
 #[test]
 fn second_derivatives_beside_a_tiny_eigenvalue_are_finite() {
     let a = Tensor::from_vec(vec![-0.5f32, 0.0, 0.0, 5e-20], &[2, 2]).unwrap();

@@ -6,8 +6,8 @@
 //! Q = I − V T Vᴴ,   T = (I + D triu₊(Vᴴ V))⁻¹ D
 //! ```
 //!
-//! where `triu₊` is the strictly upper part: a unit triangular system, so that `τᵢ = 0` is no
-//! matter. Written in the vocabulary, hence differentiable to any order in `V` and `τ`.
+//! where `triu₊` is the strictly upper part: a unit triangular system, so that `τᵢ = 0` is allowed. Generic over
+//! [`Matrices`], hence differentiable to any order in `V` and `τ`.
 //!
 //! Reference: R. Schreiber, C. Van Loan 1989; T. Joffrain et al. 2006.
 
@@ -22,8 +22,8 @@ use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
 use crate::vocabulary::{Batched, Matrices, Region};
 
-/// The first `n` columns of `Q` in the vocabulary, from an `m × n` matrix with the vectors below its
-/// diagonal and a row of `k ≤ n ≤ m` coefficients.
+/// First `n` columns of `Q` for any implementor of [`Matrices`], from an `m × n` matrix with the Householder vectors
+/// below its diagonal and a row of `k ≤ n ≤ m` coefficients.
 pub fn product<M: Matrices>(v: &M, tau: &M) -> M {
     let (m, n, k) = (v.rows(), v.cols(), tau.cols());
     let unit = v.constant(m, n, 1.0).mask(Region::Diagonal);
@@ -35,7 +35,7 @@ pub fn product<M: Matrices>(v: &M, tau: &M) -> M {
     unit.sub(&v.matmul(&upper.solve_triangular(&top, Triangle::UPPER.unit())))
 }
 
-/// Rejects shapes other than `[…, m, n]` with `m ≥ n`, and `[…, k]` with `k ≤ n`.
+/// Checks for the shapes `[…, m, n]` with `m ≥ n`, and `[…, k]` with `k ≤ n`.
 ///
 /// # Errors
 /// `Tensor`.
@@ -53,14 +53,13 @@ pub fn check_shapes(v: &[usize], tau: &[usize]) -> Result<()> {
     }
 }
 
-/// The first `n` columns of `H₁ H₂ ⋯ Hₖ`, `Hᵢ = I − τᵢ vᵢ vᵢᴴ`: `vᵢ` is zero above entry `i`, 1 there,
-/// and below it column `i` of the matrix, whose other entries are not read.
+/// First `n` columns of `H₁ H₂ ⋯ Hₖ`, `Hᵢ = I − τᵢ vᵢ vᵢᴴ`: `vᵢ` is zero above entry `i`, 1 there, and below it
+/// column `i` of the matrix, whose other entries are not read.
 ///
-/// This is the form in which LAPACK stores the `Q` of a QR factorisation.
+/// This is LAPACK's format of the `Q` of a QR factorisation.
 ///
-/// Shapes `[…, m, n]`, `[…, k]` → `[…, m, n]`, `k ≤ n ≤ m`. Cost about 2·m·k·(n + k) flops. Without
-/// a check of `τ`: 2/‖v‖² makes a reflection, any other number is taken as it is. NaN and ∞ below the
-/// diagonal spread, or are an error.
+/// Shapes `[…, m, n]`, `[…, k]` → `[…, m, n]`, `k ≤ n ≤ m`. Cost about 2·m·k·(n + k) flops. `τ` is not checked:
+/// 2/‖v‖² gives a reflection, other values are accepted. NaN and ∞ below the diagonal propagate, or are an error.
 ///
 /// # Errors
 /// `NotMatrix`, `Tensor` if the shapes do not match; `NonFinite` with the batch index.

@@ -3,7 +3,7 @@ use crate::error::LinalgError;
 use crate::testing::*;
 use crate::vocabulary::Dual;
 
-/// `H₁ ⋯ Hₖ` by products of `m × m` matrices, its first `n` columns.
+/// First `n` columns of `H₁ ⋯ Hₖ` by products of `m × m` matrices.
 fn naive<T: LinalgScalar>(v: &Tensor<T>, tau: &Tensor<T>) -> Tensor<T> {
     let (v, tau) = (Batched::new(v), Batched::rows_of(tau));
     let m = v.rows();

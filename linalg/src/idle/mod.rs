@@ -1,10 +1,9 @@
-//! Matrices of a batch whose cotangents are all zero: whatever their factors are, their gradient is
-//! zero.
+//! Matrices of a batch whose cotangents are all zero: their gradient is zero for any factors.
 //!
-//! A rule runs on the whole batch. If one of these matrices makes it fail, as a singular one that
-//! nobody reads, its factors are replaced by regular ones and the rule runs again. For further
-//! derivatives such a matrix is a constant. If all cotangents of a batch are zero,
-//! ties of `eig` are an error nevertheless: those of losses that use tied vectors may vanish.
+//! A rule runs on the whole batch. If one of these matrices makes it fail, such as a singular one that the loss does
+//! not use, its factors are replaced by regular ones and the rule runs again. For further derivatives such a matrix
+//! is a constant. If all cotangents of a batch are zero, ties of `eig` are still an error: the cotangents of losses
+//! that use tied vectors may vanish.
 
 #[cfg(test)]
 mod tests;
@@ -12,18 +11,18 @@ mod tests;
 use crate::error::{LinalgError, Result};
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
-/// Which matrices of a batch have no cotangent, and which have: 1 for those that belong, else 0.
+/// Indicators of the matrices without and with a cotangent: 1 for the matrices of the set, else 0.
 pub(crate) struct Idle<R> {
     idle: R,
     active: R,
 }
 
 impl<R: RealMatrices<Real = R>> Idle<R> {
-    /// The matrices without cotangents if the one that made a rule fail is among them. `activity` is the
+    /// Matrices without cotangents, provided that the matrix that made a rule fail is among them. `activity` is the
     /// largest modulus of the cotangents of each matrix.
     ///
     /// # Errors
-    /// The error of the rule, if it is not; that of a transfer.
+    /// The error of the rule otherwise; an error of the transfer.
     pub(crate) fn behind(error: LinalgError, activity: Option<R>) -> Result<Self> {
         let (Some(batch), Some(activity)) = (error.batch(), activity) else {
             return Err(error);
@@ -39,17 +38,17 @@ impl<R: RealMatrices<Real = R>> Idle<R> {
         Ok(Self { idle, active })
     }
 
-    /// Entries of cotangents as they are, zero for idle matrices.
+    /// Cotangents with zeros for idle matrices.
     pub(crate) fn cotangent<M: Matrices<Real = R>>(&self, cotangent: &M) -> M {
         cotangent.mul_real(&self.active)
     }
 
-    /// A factor, the unit matrix for idle matrices.
+    /// A factor, with the unit matrix for idle matrices.
     pub(crate) fn factor<M: Matrices<Real = R>>(&self, x: &M) -> M {
         self.blend(x, |x| x.constant(x.rows(), x.cols(), 1.0).mask(Region::Diagonal))
     }
 
-    /// A row of values, `k … 2, 1` for idle matrices.
+    /// A row of values, with `k … 2, 1` for idle matrices.
     pub(crate) fn values<M: Matrices<Real = R>>(&self, x: &M) -> M {
         self.blend(x, |x| x.constant(x.cols(), x.cols(), 1.0).mask(Region::Lower(0)).sum_rows())
     }

@@ -20,14 +20,14 @@ use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};
 
-/// A regular matrix and one without derivatives: singular, or defective for eigenvectors.
+/// A regular matrix, and one without derivative: singular, or defective for eigenvectors.
 fn batch<T: LinalgScalar>() -> Tensor<T> {
     let numbers = [2.0, 0.5, 0.5, 1.0, 0.0, 1.0, 0.0, 0.0];
     let numbers = numbers.map(<T as t4a_algebra::Numeric>::from_f64);
     Tensor::from_vec(numbers.to_vec(), &[2, 2, 2]).unwrap()
 }
 
-/// The cotangent of the first matrix only.
+/// Cotangent that is zero except for the first matrix.
 fn first<T: LinalgScalar>(shape: &[usize], seed: u64) -> Tensor<T> {
     let mut data = random::<T>(seed, shape).to_vec().unwrap();
     let half = data.len() / 2;
@@ -53,7 +53,7 @@ const OPS: [MatrixOp; 11] = [
     MatrixOp::SvdFunction(SvdFunctionOp { function: Elementary::Pow(0.5) }),
 ];
 
-/// A gauge-free cotangent: of the values alone for eigenvectors.
+/// Gauge-invariant cotangents: of the values alone for eigenvectors.
 fn cotangents<T: LinalgScalar>(
     op: MatrixOp,
     parts: &[Part<Batched<T>>],
@@ -104,7 +104,7 @@ fn operations<T: LinalgScalar>() {
     }
 }
 
-/// One that the loss reads fails as before.
+/// A matrix with a nonzero cotangent still fails.
 fn read<T: LinalgScalar>() {
     let a = batch::<T>();
     let given = [Some(Part::Full(Batched::new(&random::<T>(4, &[2, 2, 2]))))];
@@ -115,7 +115,7 @@ fn read<T: LinalgScalar>() {
     assert_eq!(error, rank);
 }
 
-/// A cotangent that is zero and moves is one.
+/// A zero cotangent with a tangent counts as a cotangent.
 fn moving<T: Scalar>() {
     let a = batch::<T>();
     let still = |x: &Tensor<T>| eager(x).into_iter().map(Dual::constant).collect::<Vec<Duals>>();

@@ -54,8 +54,8 @@ pub fn jvp<M: Matrices>(b: &M, da: &M) -> M {
     b.matmul(da).matmul(b).neg()
 }
 
-/// `B` with `Σ A[i…, j…] B[j…, k…] = δ[i…, k…]`, the inverse of [`tensorsolve`](crate::solve::tensorsolve)'s tensor whose first
-/// `left` axes are `i…`.
+/// `B` with `Σ A[i…, j…] B[j…, k…] = δ[i…, k…]`: inverse of the tensor of [`tensorsolve`](crate::solve::tensorsolve)
+/// whose first `left` axes are `i…`.
 ///
 /// Shapes `[i…, j…]` → `[j…, i…]` with as many elements in `i…` as in `j…`. Cost that of
 /// [`inv`].

@@ -1,7 +1,7 @@
-//! Eigenvalues of any map by the Arnoldi method with thick restarts.
+//! Eigenvalues of general operators by the Arnoldi method with thick restarts.
 //!
-//! A full basis is replaced by an orthonormal basis of the wanted approximate eigenvectors and the residual, which all
-//! of them share. That is the Krylov–Schur method, whose Schur vectors span the same space.
+//! On a restart the basis is replaced by an orthonormal basis of the wanted Ritz vectors and the common residual
+//! vector. This is equivalent to the Krylov–Schur method, whose Schur vectors span the same space.
 //!
 //! References: W. E. Arnoldi (1951); G. W. Stewart, *A Krylov–Schur algorithm for large eigenproblems* (2001).
 
@@ -16,13 +16,13 @@ use super::vector::Vector;
 
 const OP: &str = "arnoldi";
 
-/// The eigenvalues of greatest modulus, or of another [`target`](KrylovOptions::target), and their right eigenvectors.
+/// Eigenvalues of largest modulus, or of another [`target`](KrylovOptions::target), and their right eigenvectors.
 ///
-/// Of a real map complex eigenvalues are found as well, if the vectors have a complex form. Only one vector of a
+/// For a real operator complex eigenvalues are found too, if the vectors have a complex form. Only one vector of a
 /// degenerate eigenvalue is found.
 ///
 /// # Errors
-/// Those of the map; [`KrylovError`]: `Option` (a subspace of at least `count + 2` is required), `ZeroStart`,
+/// Errors of the operator; [`KrylovError`]: `Option` (a subspace of at least `count + 2` is required), `ZeroStart`,
 /// `NonFinite`, `ComplexNumber`.
 pub fn arnoldi<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
@@ -92,8 +92,8 @@ impl Search<'_> {
         }
     }
 
-    /// An orthonormal basis of the wanted approximate eigenvectors. For a real projected map it is real: real and
-    /// imaginary parts span the same space as pairs of conjugate vectors.
+    /// Orthonormal basis of the wanted Ritz vectors. For a real projected matrix it is real: real and imaginary parts
+    /// span the same space as pairs of conjugate vectors.
     fn restarted<V: Vector>(
         &self,
         h: &mut Projected,
@@ -156,7 +156,7 @@ impl Search<'_> {
     }
 }
 
-/// A column without its components along orthonormal ones, of norm 1; none if it depends on them.
+/// Orthonormalises a column against others; `None` if it is linearly dependent.
 fn independent(mut column: Vec<c64>, others: &[Vec<c64>]) -> Option<Vec<c64>> {
     let norm = |x: &[c64]| x.iter().map(|c| c.norm_sqr()).sum::<f64>().sqrt();
     for _ in 0..2 {

@@ -7,15 +7,15 @@ use t4a_algebra::c64;
 
 use super::vector::Vector;
 
-/// A vector without its components along a basis, these components, and its norm.
+/// A vector orthogonalised against a basis, the removed components, and its norm.
 pub(super) struct Orthogonal<V> {
     pub(super) rest: V,
     pub(super) components: Vec<c64>,
     pub(super) norm: f64,
 }
 
-/// Removes the components along orthonormal vectors from a vector of this norm. A second pass follows where the first
-/// cancels digits.
+/// Removes the components along orthonormal vectors from a vector of the given norm. A second pass follows if the
+/// first one cancels digits.
 pub(super) fn orthogonalise<V: Vector>(
     x: V,
     norm: f64,
@@ -38,23 +38,23 @@ pub(super) fn orthogonalise<V: Vector>(
     Ok(Orthogonal { rest, components, norm })
 }
 
-/// `Σ cᵢ vᵢ` of at least one vector.
+/// `Σ cᵢ vᵢ`; at least one vector.
 pub(super) fn combine<V: Vector>(basis: &[V], c: &[c64]) -> Result<V, V::Error> {
     let first = basis[0].scale(c[0])?;
     basis.iter().zip(c).skip(1).try_fold(first, |sum, (v, &c)| sum.axpy(c, v))
 }
 
-/// Attempts to find a vector outside of a span.
+/// Number of random vectors tried to extend a basis.
 const ATTEMPTS: u64 = 3;
 
-/// A random unit vector orthogonal to two sets of orthonormal vectors; none if they span the space.
+/// Random unit vector orthogonal to two sets of orthonormal vectors; `None` if they span the space.
 pub(super) fn fresh<V: Vector>(
     like: &V,
     seed: u64,
     sets: [&[V]; 2],
 ) -> Result<Option<V>, V::Error> {
     for attempt in 0..ATTEMPTS {
-        // Seeds that a caller is unlikely to have drawn its start vector by.
+        // Mixed, so that a caller is unlikely to have used the same seed for the start vector.
         let mixed = seed.wrapping_mul(ATTEMPTS).wrapping_add(attempt);
         let mixed = mixed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         if let Some(x) = outside(like.random(mixed)?, sets)? {
@@ -64,7 +64,7 @@ pub(super) fn fresh<V: Vector>(
     Ok(None)
 }
 
-/// The part of a vector that is orthogonal to two sets, of norm 1; none if only rounding errors are left.
+/// Component orthogonal to two sets, of norm 1; `None` if only rounding errors remain.
 fn outside<V: Vector>(mut x: V, sets: [&[V]; 2]) -> Result<Option<V>, V::Error> {
     let first = x.norm()?;
     let mut norm = first;

@@ -1,4 +1,4 @@
-//! Systems of equations with any map by BiCGSTAB: constant memory, two applications per step.
+//! Linear systems with general operators by BiCGSTAB: constant memory, two applications per step.
 //!
 //! Reference: H. A. van der Vorst, *Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG for the solution of
 //! nonsymmetric linear systems* (1992).
@@ -13,12 +13,13 @@ use super::vector::Vector;
 
 const OP: &str = "bicgstab";
 
-/// `A x = b` for any map, from the guess `x`, or 0. It has converged if `‖b − A x‖ ≤ tolerance · ‖b‖`, with the
-/// residual of the recurrence. Residuals do not fall steadily; [`gmres()`](super::gmres()) takes more memory and its do.
+/// Solves `A x = b` for a general operator, from the initial guess `x`, or 0. Converged if `‖b − A x‖ ≤ tolerance ·
+/// ‖b‖`, with the residual of the recurrence. The residual does not decrease monotonically; that of
+/// [`gmres()`](super::gmres()) does, at the cost of more memory.
 ///
 /// # Errors
-/// Those of the map; [`KrylovError`]: `Option`, `NonFinite`, `Breakdown` where a product of the recurrence vanishes
-/// from a new start too.
+/// Errors of the operator; [`KrylovError`]: `Option`, `NonFinite`, `Breakdown` if an inner product of the recurrence
+/// vanishes, also after a restart.
 pub fn bicgstab<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     b: &V,

@@ -1,4 +1,4 @@
-//! Systems of equations with positive definite maps by conjugate gradients.
+//! Linear systems with positive definite operators by conjugate gradients.
 //!
 //! Reference: M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems* (1952).
 
@@ -12,13 +12,13 @@ use super::vector::Vector;
 
 const OP: &str = "conjugate_gradients";
 
-/// `A x = b` for a positive definite map, from the guess `x`, or 0. It has converged if
-/// `‖b − A x‖ ≤ tolerance · ‖b‖`.
+/// Solves `A x = b` for a positive definite operator, from the initial guess `x`, or 0. Converged if `‖b − A x‖ ≤
+/// tolerance · ‖b‖`.
 ///
-/// Cost: per application two inner products and three sums, four vectors of memory.
+/// Cost: two inner products and three vector updates per application, memory of four vectors.
 ///
 /// # Errors
-/// Those of the map; [`KrylovError`]: `Option`, `NonFinite`, `NotPositive`, `NotHermitian`.
+/// Errors of the operator; [`KrylovError`]: `Option`, `NonFinite`, `NotPositive`, `NotHermitian`.
 pub fn conjugate_gradients<V: Vector, E: From<V::Error>>(
     map: impl FnMut(&V) -> Result<V, E>,
     b: &V,
@@ -29,10 +29,10 @@ pub fn conjugate_gradients<V: Vector, E: From<V::Error>>(
 }
 
 /// [`conjugate_gradients`] with a preconditioner: `precondition(r)` is an approximate solution x of `A x = r`, a
-/// positive definite map.
+/// positive definite map of r.
 ///
 /// # Errors
-/// As there; those of the preconditioner.
+/// As [`conjugate_gradients`]; errors of the preconditioner.
 pub fn conjugate_gradients_with<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     mut precondition: impl FnMut(&V) -> Result<V, E>,
@@ -67,7 +67,7 @@ pub fn conjugate_gradients_with<V: Vector, E: From<V::Error>>(
     Ok(Solution { vector: x, report })
 }
 
-/// A product `⟨x, A x⟩`, which is positive, and real to this difference.
+/// Checks that `⟨x, A x⟩` is positive, and real up to the given difference.
 fn positive<V: Vector, E: From<V::Error>>(
     operator: &Operator<'_, V, E>,
     product: c64,

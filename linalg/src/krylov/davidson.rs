@@ -1,4 +1,4 @@
-//! Eigenvalues of Hermitian maps by the Davidson method, whose basis grows by preconditioned residuals.
+//! Eigenvalues of Hermitian operators by the Davidson method, which extends the basis by preconditioned residuals.
 //!
 //! References: E. R. Davidson, *The iterative calculation of a few of the lowest eigenvalues and corresponding
 //! eigenvectors of large real-symmetric matrices* (1975); M. Crouzeix, B. Philippe, M. Sadkane (1994).
@@ -14,13 +14,13 @@ use super::vector::{Diagonal, Vector};
 
 const OP: &str = "davidson";
 
-/// The lowest (or highest) eigenvalues of a Hermitian map. `precondition(r, θ)` is an approximate solution x of
-/// `(A − θ) x = r`, for a residual r of the approximate eigenvalue θ.
+/// Lowest (or highest) eigenvalues of a Hermitian operator. `precondition(r, θ)` is an approximate solution x of `(A
+/// − θ) x = r` for the residual r of the Ritz value θ.
 ///
-/// With `starts` of all eigenvectors of a degenerate eigenvalue, all of them are found.
+/// All eigenvectors of a degenerate eigenvalue are found if `starts` contains components of each.
 ///
 /// # Errors
-/// Those of the functions; [`KrylovError`]: `Option`, `ZeroStart` if no start vector has a direction, `NonFinite`,
+/// Errors of the functions; [`KrylovError`]: `Option`, `ZeroStart` if all start vectors vanish, `NonFinite`,
 /// `NotHermitian`.
 pub fn davidson<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
@@ -41,22 +41,22 @@ pub fn davidson<V: Vector, E: From<V::Error>>(
     space.run(&mut operator, &mut precondition)
 }
 
-/// [`davidson()`] with the diagonal d of the map: `xᵢ = rᵢ / (dᵢ − θ)`.
+/// [`davidson()`] with the diagonal d of the operator as preconditioner: `xᵢ = rᵢ / (dᵢ − θ)`.
 ///
 /// # Errors
-/// As there.
+/// As [`davidson()`].
 pub fn davidson_diagonal<V: Diagonal, E: From<V::Error>>(
     map: impl FnMut(&V) -> Result<V, E>,
     diagonal: &V,
     starts: &[V],
     options: &KrylovOptions,
 ) -> Result<Eigenpairs<V>, E> {
-    // Close to θ the quotient would leave nothing but its entry.
+    // For dᵢ close to θ the quotient would dominate all other entries.
     let least = 1e-3;
     davidson(map, |r, value| Ok(r.divided(diagonal, value, least)?), starts, options)
 }
 
-/// A preconditioner: a residual and its approximate eigenvalue to a new direction.
+/// Preconditioner: maps a residual and its Ritz value to a new direction.
 type Correction<'a, V, E> = &'a mut dyn FnMut(&V, f64) -> Result<V, E>;
 
 struct Space<'a, V> {
@@ -75,7 +75,7 @@ impl<'a, V: Vector> Space<'a, V> {
         Self { options, target, basis: Vec::new(), images: Vec::new(), h, scale: 0.0 }
     }
 
-    /// Adds the part of a vector that is orthogonal to the basis, if there is one.
+    /// Extends the basis by the orthogonal component of a vector, if it does not vanish.
     fn grow<E: From<V::Error>>(
         &mut self,
         operator: &mut Operator<'_, V, E>,
@@ -88,7 +88,7 @@ impl<'a, V: Vector> Space<'a, V> {
         }
         let mut unit = found.rest.scale(c64::new(1.0 / found.norm, 0.0))?;
         if found.norm < 1e-3 * norm {
-            // The rest of a vector close to the span is orthogonal to few digits.
+            // The orthogonal component of a vector close to the span has few correct digits.
             let again = orthogonalise(unit, 1.0, &self.basis)?;
             unit = again.rest.scale(c64::new(1.0 / again.norm, 0.0))?;
         }
@@ -170,10 +170,10 @@ impl<'a, V: Vector> Space<'a, V> {
         }
     }
 
-    /// Keeps the best approximate eigenvectors alone.
+    /// Restarts from the best Ritz vectors.
     fn collapse(&mut self, pairs: &Pairs<f64>) -> Result<(), V::Error> {
         let (n, count) = (self.basis.len(), self.options.count);
-        // At least one new direction fits, and half of the room is free where there is some.
+        // At least one new direction fits, and half of the subspace is free if possible.
         let keep = (2 * count).min(self.options.subspace / 2).max(count);
         let kept = &pairs[..keep.min(n).min(self.options.subspace - 1)];
         let all = |vectors: &[V]| -> Result<Vec<V>, V::Error> {

@@ -1,11 +1,11 @@
-//! `exp(t A) v` in Krylov spaces, with steps that follow from an error estimate.
+//! `exp(t A) v` in Krylov spaces, with adaptive steps from an error estimate.
 //!
 //! ```text
 //! A V = V H + β v₊ e_nᵀ      exp(t A) v ≈ ‖v‖ V exp(t H) e₁      error ≈ ‖v‖ β |t| |e_nᵀ φ(t H) e₁|
 //! ```
 //!
-//! with `φ(z) = (eᶻ − 1)/z`. A basis grows until the estimate for the rest of the time is within the tolerance. At the
-//! largest subspace the time is divided instead.
+//! with `φ(z) = (eᶻ − 1)/z`. The basis grows until the estimate for the remaining time is within the tolerance; at
+//! the maximum subspace size the step is shortened instead.
 //!
 //! References: Y. Saad, *Analysis of some Krylov subspace approximations to the matrix exponential operator* (1992);
 //! M. Hochbruck, C. Lubich (1997).
@@ -21,29 +21,30 @@ use super::vector::Vector;
 
 const OP: &str = "exponential";
 
-/// `exp(t A) v`, or that of a part of the time if the applications ended before.
+/// `exp(t A) v`, or the result for a fraction of the time if the maximum number of applications was reached.
 #[derive(Clone, Debug)]
 pub struct Evolved<V> {
-    /// `exp(f t A) v` with the fraction f.
+    /// `exp(f t A) v` with the reached fraction f.
     pub vector: V,
-    /// The part of the time that was reached: 1 if the iteration converged.
+    /// Fraction of the time that was reached: 1 if converged.
     pub fraction: f64,
-    /// Number of steps that the time was divided into.
+    /// Number of time steps.
     pub steps: usize,
-    /// The end of the iteration: the residual is the sum of the estimated errors of the steps.
+    /// Convergence report; the residual is the sum of the error estimates of the steps.
     pub report: Report,
 }
 
 /// `exp(t A) v` for real, imaginary and complex t: `exp(−i H t) v` is `exponential(h, c64::new(0.0, -t), …)`.
 ///
 /// The estimated error is at most the [tolerance](KrylovOptions::tolerance) times the norm of the result. With
-/// [`hermitian`](KrylovOptions::hermitian) the projected map is Hermitian too.
+/// [`hermitian`](KrylovOptions::hermitian) the projected matrix is Hermitian too.
 ///
-/// A real vector becomes complex for a complex t, which is an error for types that stay real.
+/// A real vector becomes complex for a complex t, which is an error for types that are always real.
 ///
 /// # Errors
-/// Those of the map; [`KrylovError`]: `Option` (also for a time that is not finite), `NonFinite`, `NotHermitian` if
-/// the options state that the map is, `ComplexNumber`; [`Overflow`](crate::LinalgError::Overflow).
+/// Errors of the operator; [`KrylovError`]: `Option` (also for a time that is not finite), `NonFinite`,
+/// `NotHermitian` if the options declare the operator Hermitian, `ComplexNumber`;
+/// [`Overflow`](crate::LinalgError::Overflow).
 pub fn exponential<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     t: impl Into<c64>,
@@ -77,7 +78,7 @@ pub fn exponential<V: Vector, E: From<V::Error>>(
 
 struct Step<'a> {
     t: c64,
-    /// The fraction of the time that is left.
+    /// Remaining fraction of the time.
     rest: f64,
     bound: f64,
     options: &'a KrylovOptions,
@@ -89,7 +90,7 @@ struct Taken<V> {
     error: f64,
 }
 
-/// Coefficients of a step of this length, and the estimate of their error beside their norm.
+/// Coefficients of a step of this length, and the estimate of their error relative to their norm.
 struct Trial {
     length: f64,
     c: Vec<c64>,
@@ -139,7 +140,7 @@ impl Step<'_> {
         }
     }
 
-    /// Writes a column of the projected map.
+    /// Writes a column of the projected matrix.
     fn enter(
         &self,
         h: &mut Projected,
@@ -165,13 +166,13 @@ impl Step<'_> {
         Ok(Trial { length, c, error, norm })
     }
 
-    /// Errors share the tolerance by the lengths of their steps.
+    /// True if the error is within the share of the tolerance of this step, in proportion to its length.
     fn accepts(&self, trial: &Trial) -> bool {
         trial.error <= self.bound * trial.length * trial.norm
     }
 
-    /// The longest of ever shorter steps that is within the tolerance. The error of a step falls as the n-th power of
-    /// its length.
+    /// Longest trial step within the tolerance, starting from a step that is too long. The error of a step is
+    /// proportional to the n-th power of its length.
     fn shorter<E>(
         &self,
         mut trial: Trial,

@@ -1,4 +1,4 @@
-//! Systems of equations by GMRES with restarts: the smallest residual in a Krylov space.
+//! Linear systems by restarted GMRES: minimal residual in a Krylov space.
 //!
 //! Reference: Y. Saad, M. H. Schultz, *GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear
 //! systems* (1986).
@@ -13,12 +13,13 @@ use super::vector::Vector;
 
 const OP: &str = "gmres";
 
-/// `A x = b` for any map, from the guess `x`, or 0. It has converged if `‖b − A x‖ ≤ tolerance · ‖b‖`.
+/// Solves `A x = b` for a general operator, from the initial guess `x`, or 0. Converged if `‖b − A x‖ ≤ tolerance ·
+/// ‖b‖`.
 ///
-/// A preconditioner M is part of the map: solve `A M y = b`, then `x = M y`.
+/// Right preconditioning with M: solve `A M y = b`, then `x = M y`.
 ///
 /// # Errors
-/// Those of the map; [`KrylovError`]: `Option`, `NonFinite`, `Breakdown` for a singular map.
+/// Errors of the operator; [`KrylovError`]: `Option`, `NonFinite`, `Breakdown` for a singular operator.
 pub fn gmres<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     b: &V,
@@ -47,7 +48,7 @@ pub fn gmres<V: Vector, E: From<V::Error>>(
     }
 }
 
-/// `b − A x`.
+/// Residual `b − A x`.
 pub(super) fn residual<V: Vector, E: From<V::Error>>(
     operator: &mut Operator<'_, V, E>,
     b: &V,
@@ -58,7 +59,7 @@ pub(super) fn residual<V: Vector, E: From<V::Error>>(
     Ok(b.clone().axpy(c64::new(-1.0, 0.0), &image)?)
 }
 
-/// Rotation of two rows that makes the second of two numbers 0: `[c s; −s* c]` with real c.
+/// Givens rotation `[c s; −s* c]` with real c.
 #[derive(Clone, Copy)]
 pub(super) struct Rotation {
     c: f64,
@@ -66,7 +67,7 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// The rotation for `(a, b)` with real b, and what becomes of a.
+    /// Rotation that maps `(a, b)`, b real, to `(r, 0)`; returns it and r.
     pub(super) fn of(a: c64, b: f64) -> (Self, c64) {
         let norm = a.norm().hypot(b);
         if a == c64::ZERO {
@@ -82,7 +83,7 @@ impl Rotation {
     }
 }
 
-/// The correction with the smallest residual in the Krylov space of the residual r.
+/// Correction with the minimal residual in the Krylov space of the residual r.
 fn cycle<V: Vector, E: From<V::Error>>(
     operator: &mut Operator<'_, V, E>,
     r: V,
@@ -122,7 +123,7 @@ fn cycle<V: Vector, E: From<V::Error>>(
     }
 }
 
-/// The solution of a triangular system, given by columns.
+/// Back substitution for a triangular system given by columns.
 fn solved(columns: &[Vec<c64>], rhs: &[c64]) -> Vec<c64> {
     let mut y = rhs[..columns.len()].to_vec();
     for j in (0..columns.len()).rev() {

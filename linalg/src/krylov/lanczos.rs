@@ -1,7 +1,7 @@
-//! Eigenvalues of Hermitian maps by the Lanczos method with thick restarts.
+//! Eigenvalues of Hermitian operators by the Lanczos method with thick restarts.
 //!
-//! The basis stays orthogonal by explicit orthogonalisation, and a full one is replaced by the best approximate
-//! eigenvectors and the residual, which all of them share:
+//! The basis is reorthogonalised explicitly. On a restart it is replaced by the best Ritz vectors and their common
+//! residual vector:
 //!
 //! ```text
 //! A V = V T + β v e_nᵀ      T y = θ y      A (V y) = θ (V y) + β yₙ v
@@ -21,16 +21,16 @@ use super::vector::Vector;
 
 const OP: &str = "lanczos";
 
-/// The lowest (or highest) [`count`](KrylovOptions::count) eigenvalues of a Hermitian map, and their vectors.
+/// Lowest (or highest) [`count`](KrylovOptions::count) eigenvalues of a Hermitian operator, and their eigenvectors.
 ///
-/// `start` has a component along each vector that is found: eigenvectors of other symmetry sectors are not. Of a
-/// degenerate eigenvalue one vector is found, unless the search is [`separate`](KrylovOptions::separately).
+/// `start` must have a component along each wanted eigenvector: eigenvectors of other symmetry sectors are not found.
+/// One eigenvector of a degenerate eigenvalue is found, unless the search is [`separate`](KrylovOptions::separately).
 ///
-/// Cost: per application about `4 j` inner products and sums with a basis of `j ≤ subspace` vectors.
+/// Cost: about `4 j` inner products and vector updates per application, with a basis of `j ≤ subspace` vectors.
 ///
 /// # Errors
-/// Those of the map; [`KrylovError`]: `Option`, `ZeroStart`, `NonFinite`, and `NotHermitian` as far as the basis shows
-/// it.
+/// Errors of the operator; [`KrylovError`]: `Option`, `ZeroStart`, `NonFinite`, and `NotHermitian` if the projected
+/// matrix shows it.
 pub fn lanczos<V: Vector, E: From<V::Error>>(
     map: impl FnMut(&V) -> Result<V, E>,
     start: &V,
@@ -39,10 +39,10 @@ pub fn lanczos<V: Vector, E: From<V::Error>>(
     lanczos_beyond(map, start, &[], options)
 }
 
-/// [`lanczos()`] in the orthogonal complement of `excluded`: excited states, given the lower ones.
+/// [`lanczos()`] in the orthogonal complement of `excluded`, such as excited states given the lower ones.
 ///
 /// # Errors
-/// As there.
+/// As [`lanczos()`].
 pub fn lanczos_beyond<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     start: &V,
@@ -79,11 +79,11 @@ struct Search<'a> {
     count: usize,
 }
 
-/// Eigenpairs, and the next approximate vector where there is one.
+/// Eigenpairs, and the next Ritz vector if there is one.
 type Found<V> = (Eigenpairs<V>, Option<V>);
 
 impl Search<'_> {
-    /// One eigenpair after the other.
+    /// Computes the eigenpairs one after another.
     fn one_by_one<V: Vector, E: From<V::Error>>(
         &self,
         operator: &mut Operator<'_, V, E>,
@@ -94,7 +94,7 @@ impl Search<'_> {
         let (mut next, mut converged, mut start) = (None, true, Some(start));
         for k in 0..self.options.count {
             if k > 0 {
-                // A random part finds vectors that no search so far had a component of.
+                // A random component finds vectors that are orthogonal to all previous searches.
                 let seed = self.options.seed.wrapping_add(k as u64);
                 let random = fresh(&locked[0], seed, [&locked, &[]])?;
                 start = match (random, next.take()) {
@@ -133,7 +133,7 @@ impl Search<'_> {
         })
     }
 
-    /// From a unit vector in the complement of `locked`.
+    /// Iterates from a unit vector in the complement of `locked`.
     fn run<V: Vector, E: From<V::Error>>(
         &self,
         operator: &mut Operator<'_, V, E>,
@@ -165,7 +165,7 @@ impl Search<'_> {
                 return self.finish(operator, &basis, &pairs, residual, converged);
             }
             if beta == 0.0 {
-                // The basis spans an invariant subspace: the search continues in its complement.
+                // The basis spans an invariant subspace: continue in its complement.
                 seed = seed.wrapping_add(1);
                 let Some(x) = fresh(&basis[0], seed, [locked, &basis])? else {
                     return self.finish(operator, &basis, &pairs, residual, true);
@@ -191,7 +191,7 @@ impl Search<'_> {
         }
     }
 
-    /// Number of vectors that a restart keeps.
+    /// Number of Ritz vectors kept by a restart.
     fn keep(&self, m: usize) -> usize {
         (self.count + (m - self.count) / 2).min(m - 1)
     }
@@ -228,7 +228,7 @@ impl Search<'_> {
     }
 }
 
-/// The first `keep` approximate eigenvectors, and the projected map in them with its border to the next vector.
+/// The first `keep` Ritz vectors, and the projected matrix in this basis, bordered by the next vector.
 fn restarted<V: Vector>(
     t: &mut Projected,
     basis: &[V],

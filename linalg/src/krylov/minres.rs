@@ -1,4 +1,4 @@
-//! Systems of equations with Hermitian maps by MINRES: the smallest residual by a recurrence of three terms.
+//! Linear systems with Hermitian operators by MINRES: minimal residual by a three-term recurrence.
 //!
 //! Reference: C. C. Paige, M. A. Saunders, *Solution of sparse indefinite systems of linear equations* (1975).
 
@@ -12,13 +12,14 @@ use super::vector::Vector;
 
 const OP: &str = "minres";
 
-/// `A x = b` for a Hermitian map, definite or not, from the guess `x`, or 0. It has converged if
-/// `‖b − A x‖ ≤ tolerance · ‖b‖`, with the residual of the recurrence.
+/// Solves `A x = b` for a Hermitian operator, definite or not, from the initial guess `x`, or 0. Converged if `‖b − A
+/// x‖ ≤ tolerance · ‖b‖`, with the residual of the recurrence.
 ///
-/// Cost: per application two inner products and six sums, seven vectors of memory.
+/// Cost: two inner products and six vector updates per application, memory of seven vectors.
 ///
 /// # Errors
-/// Those of the map; [`KrylovError`]: `Option`, `NonFinite`, `NotHermitian`, `Breakdown` for a singular map.
+/// Errors of the operator; [`KrylovError`]: `Option`, `NonFinite`, `NotHermitian`, `Breakdown` for a singular
+/// operator.
 pub fn minres<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     b: &V,

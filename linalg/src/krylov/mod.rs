@@ -1,13 +1,13 @@
-//! Krylov methods: eigenvalues, exponentials and systems of equations of linear maps that are given as functions.
-//! They work on any type with inner products and sums ([`Vector`]): dense tensors ([`Tensor`](t4a_tensor::Tensor)),
-//! arrays ([`Parts`]), graded tensors (`t4a-structured`), vectors of a caller.
+//! Krylov methods: eigenvalues, exponentials and linear systems of linear operators given as functions. They work
+//! with any type that has inner products and linear combinations ([`Vector`]): dense tensors
+//! ([`Tensor`](t4a_tensor::Tensor)), arrays ([`Parts`]), graded tensors (`t4a-structured`), user-defined vectors.
 //!
 //! ```
 //! use t4a_linalg::LinalgError;
 //! use t4a_linalg::krylov::{KrylovOptions, lanczos};
 //! use t4a_tensor::Tensor;
 //!
-//! // The second difference on 40 points: eigenvalues 2 − 2 cos(k π / 41).
+//! Second difference on 40 points: eigenvalues 2 − 2 cos(k π / 41).
 //! let laplace = |x: &Tensor<f64>| -> Result<Tensor<f64>, LinalgError> {
 //!     let at = |i: usize| x.get(&[i]).unwrap_or(0.0);
 //!     let value = |i: usize| 2.0 * at(i) - at(i + 1) - i.checked_sub(1).map_or(0.0, at);
@@ -23,26 +23,27 @@
 //! # Ok::<(), LinalgError>(())
 //! ```
 //!
-//! | task | map | function |
+//! | task | operator | function |
 //! |---|---|---|
-//! | lowest or greatest eigenvalues | Hermitian | [`lanczos()`], [`lanczos_beyond`] |
+//! | lowest or highest eigenvalues | Hermitian | [`lanczos()`], [`lanczos_beyond`] |
 //! | the same, with a preconditioner | Hermitian | [`davidson()`], [`davidson_diagonal`] |
-//! | eigenvalues of greatest modulus, or others | any | [`arnoldi()`] |
-//! | `exp(t A) v` | any | [`exponential()`] |
+//! | eigenvalues of largest modulus, or others | general | [`arnoldi()`] |
+//! | `exp(t A) v` | general | [`exponential()`] |
 //! | `A x = b` | positive definite | [`conjugate_gradients`] |
 //! | `A x = b` | Hermitian | [`minres()`] |
-//! | `A x = b` | any | [`gmres()`], [`bicgstab()`] |
+//! | `A x = b` | general | [`gmres()`], [`bicgstab()`] |
 //!
-//! # Maps and errors
-//! A map is a function `FnMut(&V) -> Result<V, E>`. Its first error ends the iteration and is returned as it is. `E` is
-//! any type that the error of the vectors converts into, such as that error itself. Rejected calls are
-//! [`KrylovError`], within the error of the vectors. An iteration that ends at
-//! [`max_applications`](KrylovOptions::max_applications) is no error: [`Report::converged`] is false, and
-//! [`Report::require`] makes an error of it.
+//! # Operators and errors
+//! An operator is a function `FnMut(&V) -> Result<V, E>`. Its first error ends the iteration and is returned
+//! unchanged. `E` is any type that the error of the vectors converts into, such as that error itself. Rejected calls
+//! are [`KrylovError`], wrapped in the error of the vectors. Reaching
+//! [`max_applications`](KrylovOptions::max_applications) is not an error: [`Report::converged`] is false then, and
+//! [`Report::require`] converts it to an error.
 //!
 //! # Derivatives
-//! Coefficients are numbers: no tape records a derivative through an iteration. That of an eigenvalue `λ = ⟨x, A x⟩` at
-//! its converged vector is the derivative of this expression with x held constant (Hellmann and Feynman).
+//! Krylov coefficients are plain numbers: no tape records a derivative through an iteration. The derivative of an
+//! eigenvalue `λ = ⟨x, A x⟩` at its converged vector is that of this expression with x held constant
+//! (Hellmann–Feynman).
 
 mod arnoldi;
 mod basis;

@@ -1,14 +1,14 @@
-//! The map of a caller, with a count and a check of its results.
+//! The operator of the caller, with a count of its applications and a check of its results.
 
 use super::error::KrylovError;
 use super::options::KrylovOptions;
 use super::vector::Vector;
 use crate::error::LinalgError;
 
-/// A map given as a function.
+/// Operator given as a function.
 pub(super) type Map<'a, V, E> = &'a mut dyn FnMut(&V) -> Result<V, E>;
 
-/// A map within a method.
+/// Operator within a method.
 pub(super) struct Operator<'a, V, E> {
     map: Map<'a, V, E>,
     pub(super) op: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Operator<'a, V, E> {
     pub(super) applications: usize,
 }
 
-/// An error of a method as that of the caller.
+/// Converts an error of a method to the error type of the caller.
 pub(super) fn failed<V: Vector, E: From<V::Error>>(error: impl Into<LinalgError>) -> E {
     V::Error::from(error.into()).into()
 }
@@ -26,12 +26,12 @@ impl<'a, V: Vector, E: From<V::Error>> Operator<'a, V, E> {
         Self { map, op, most: options.max_applications, applications: 0 }
     }
 
-    /// True if no application is left.
+    /// True if the maximum number of applications is reached.
     pub(super) fn exhausted(&self) -> bool {
         self.applications >= self.most
     }
 
-    /// `A x` and its norm, which is finite.
+    /// `A x` and its norm; an error if the norm is not finite.
     pub(super) fn apply(&mut self, x: &V) -> Result<(V, f64), E> {
         let y = (self.map)(x)?;
         self.applications += 1;
@@ -39,7 +39,7 @@ impl<'a, V: Vector, E: From<V::Error>> Operator<'a, V, E> {
         Ok((y, norm))
     }
 
-    /// The norm of a vector, which has to be finite.
+    /// Norm of a vector; an error if it is not finite.
     pub(super) fn finite(&self, what: &'static str, x: &V) -> Result<f64, E> {
         let norm = x.norm()?;
         if norm.is_finite() {

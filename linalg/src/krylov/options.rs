@@ -1,23 +1,23 @@
-//! Options of all methods, and their results.
+//! Options and results of all methods.
 
 use t4a_algebra::c64;
 
 use super::error::KrylovError;
 use crate::error::LinalgError;
 
-/// Eigenvalues that a method looks for.
+/// Eigenvalues to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Those of the smallest real part.
+    /// Smallest real part.
     Lowest,
-    /// Those of the greatest real part.
+    /// Largest real part.
     Highest,
-    /// Those of the greatest modulus.
+    /// Largest modulus.
     LargestModulus,
 }
 
 impl Target {
-    /// Numbers that ascend in the order of preference.
+    /// Sort key: ascending in the order of preference.
     pub(super) fn key(self, value: c64) -> f64 {
         match self {
             Target::Lowest => value.re,
@@ -27,7 +27,7 @@ impl Target {
     }
 }
 
-/// Options of Krylov methods; each method reads those that concern it.
+/// Options of Krylov methods; each method uses those in its row.
 ///
 /// | option | default | read by |
 /// |---|---|---|
@@ -73,24 +73,23 @@ impl Default for KrylovOptions {
 }
 
 impl KrylovOptions {
-    /// The defaults.
+    /// Default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Largest residual of a result that counts as converged: relative to the greatest modulus of an eigenvalue of the
-    /// projected map, to the norm of the right-hand side, or to that of the evolved vector. Smaller numbers than 8
-    /// machine epsilons of the elements count as these.
+    /// Relative residual for convergence: relative to the largest modulus of a Ritz value, to the norm of the
+    /// right-hand side, or to that of the evolved vector. The minimum is 8 machine epsilons of the elements.
     pub fn tolerance(self, tolerance: f64) -> Self {
         Self { tolerance, ..self }
     }
 
-    /// Number of applications of the map after which an iteration ends.
+    /// Maximum number of applications of the operator.
     pub fn max_applications(self, max_applications: usize) -> Self {
         Self { max_applications, ..self }
     }
 
-    /// Number of vectors of a basis, which are in memory at once, before an iteration restarts.
+    /// Maximum number of basis vectors in memory before a restart.
     pub fn subspace(self, subspace: usize) -> Self {
         Self { subspace, ..self }
     }
@@ -100,29 +99,30 @@ impl KrylovOptions {
         Self { count, ..self }
     }
 
-    /// Eigenvalues to look for.
+    /// Eigenvalues to compute.
     pub fn target(self, target: Target) -> Self {
         Self { target: Some(target), ..self }
     }
 
-    /// Looks for one eigenvalue after the other, in the complement of the vectors that are found. A single Krylov space
-    /// has one vector of each eigenvalue: this finds all vectors of degenerate ones, with more applications.
+    /// Computes eigenvalues one after another, each in the complement of the vectors found before. A single Krylov
+    /// space contains one vector of each eigenvalue; this option finds all vectors of degenerate eigenvalues, with
+    /// more applications.
     pub fn separately(self, separately: bool) -> Self {
         Self { separately, ..self }
     }
 
-    /// States that the map of an exponential is Hermitian, which is checked: norms are then conserved to rounding for
-    /// imaginary times.
+    /// Declares that the operator of an exponential is Hermitian, which is checked. Norms are then conserved up to
+    /// rounding for imaginary times.
     pub fn hermitian(self, hermitian: bool) -> Self {
         Self { hermitian, ..self }
     }
 
-    /// Seed of the random vectors that extend a basis of an invariant subspace.
+    /// Seed of the random vectors that extend the basis of an invariant subspace.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Rejects values outside of their ranges: a subspace has at least `least` vectors.
+    /// Checks the ranges of all options; a subspace has at least `least` vectors.
     pub(super) fn check(&self, op: &'static str, least: usize) -> Result<(), KrylovError> {
         let reject = |option, given: String, required| {
             Err(KrylovError::Option { op, option, given, required })
@@ -145,27 +145,27 @@ impl KrylovOptions {
         Ok(())
     }
 
-    /// The relative tolerance for elements of this precision.
+    /// Relative tolerance for elements of this precision.
     pub(super) fn bound(&self, epsilon: f64) -> f64 {
         self.tolerance.max(8.0 * epsilon)
     }
 }
 
-/// The end of an iteration.
+/// Convergence report of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// The method.
+    /// Name of the method.
     pub op: &'static str,
     /// True if every residual is within the tolerance.
     pub converged: bool,
-    /// The largest residual, or the estimate of the error, in the units of the result.
+    /// Largest residual, or error estimate, in the units of the result.
     pub residual: f64,
-    /// Number of applications of the map.
+    /// Number of applications of the operator.
     pub applications: usize,
 }
 
 impl Report {
-    /// An error unless the iteration converged.
+    /// Returns an error unless the iteration converged.
     ///
     /// # Errors
     /// [`KrylovError::NotConverged`].
@@ -179,24 +179,25 @@ impl Report {
 }
 
 /// Eigenvalues and eigenvectors of norm 1, in the order of the [`Target`]. There are fewer than
-/// [`count`](KrylovOptions::count) if the space has a smaller dimension, or the applications ended before.
+/// [`count`](KrylovOptions::count) if the space has a smaller dimension or the maximum number of applications was
+/// reached.
 #[derive(Clone, Debug)]
 pub struct Eigenpairs<V, C = f64> {
-    /// The eigenvalues.
+    /// Eigenvalues.
     pub values: Vec<C>,
-    /// Their vectors.
+    /// Eigenvectors.
     pub vectors: Vec<V>,
     /// `‖A x − λ x‖` of each pair.
     pub residuals: Vec<f64>,
-    /// The end of the iteration.
+    /// Convergence report.
     pub report: Report,
 }
 
-/// The solution of a system of equations.
+/// Solution of a linear system.
 #[derive(Clone, Debug)]
 pub struct Solution<V> {
-    /// `x`.
+    /// Solution `x`.
     pub vector: V,
-    /// The end of the iteration: the residual is `‖b − A x‖`.
+    /// Convergence report; the residual is `‖b − A x‖`.
     pub report: Report,
 }

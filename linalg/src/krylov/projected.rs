@@ -1,4 +1,4 @@
-//! The map within the span of a basis, as a small matrix.
+//! Projection of the operator onto the span of a basis, as a small matrix.
 
 use t4a_algebra::c64;
 use t4a_tensor::Tensor;
@@ -6,13 +6,13 @@ use t4a_tensor::Tensor;
 use super::error::KrylovError;
 use crate::error::{LinalgError, Result};
 
-/// A square matrix of numbers with room for a basis.
+/// Square matrix with room for all basis vectors.
 pub(super) struct Projected {
     size: usize,
     entries: Vec<c64>,
 }
 
-/// Eigenvalues and, for each of them, the coefficients of its vector.
+/// Ritz values and, for each, the coefficients of its vector.
 pub(super) type Pairs<C> = Vec<(C, Vec<c64>)>;
 
 impl Projected {
@@ -29,25 +29,25 @@ impl Projected {
         self.entries[i * self.size + j] = value;
     }
 
-    /// The leading n rows and columns.
+    /// Leading n × n block.
     fn leading(&self, n: usize) -> Result<Tensor<c64>> {
         Ok(Tensor::from_fn(&[n, n], |k| self.get(k / n, k % n))?)
     }
 
-    /// The same, if all of its entries are real.
+    /// Leading n × n block if all of its entries are real.
     fn leading_real(&self, n: usize) -> Result<Option<Tensor<f64>>> {
         let real = (0..n * n).all(|k| self.get(k / n, k % n).im == 0.0);
         let part = || Tensor::from_fn(&[n, n], |k| self.get(k / n, k % n).re);
         Ok(real.then(part).transpose()?)
     }
 
-    /// True if the leading n rows and columns are real.
+    /// True if the leading n × n block is real.
     pub(super) fn is_real(&self, n: usize) -> bool {
         (0..n * n).all(|k| self.get(k / n, k % n).im == 0.0)
     }
 
-    /// Checks the entries of a new column `j` against those of its row, which a Hermitian map has as conjugates, and
-    /// that the diagonal entry is real. `scale` is the greatest norm of an image of a unit vector.
+    /// Checks the entries of a new column `j` against the conjugates of its row, and that the diagonal entry is real.
+    /// `scale` is the largest norm of an image of a unit vector.
     pub(super) fn check_hermitian(
         &self,
         op: &'static str,
@@ -64,7 +64,7 @@ impl Projected {
         Ok(())
     }
 
-    /// Eigenpairs of the leading n rows and columns, which are Hermitian.
+    /// Eigenpairs of the leading n × n block, which is Hermitian.
     pub(super) fn hermitian(&self, n: usize) -> Result<Pairs<f64>> {
         if let Some(a) = self.leading_real(n)? {
             let eigh = crate::eigh::eigh(&a)?;
@@ -76,7 +76,7 @@ impl Projected {
         Ok(pairs(&eigh.values.to_vec()?, |k| vectors[k]))
     }
 
-    /// Eigenpairs of the leading n rows and columns.
+    /// Eigenpairs of the leading n × n block.
     pub(super) fn general(&self, n: usize) -> Result<Pairs<c64>> {
         let eig = match self.leading_real(n)? {
             Some(a) => {
@@ -91,7 +91,7 @@ impl Projected {
         Ok(pairs(&eig.0, |k| eig.1[k]))
     }
 
-    /// `exp(t H) e₀` and `φ(t H) e₀` with `φ(z) = (eᶻ − 1)/z`, of the leading n rows and columns H.
+    /// `exp(t H) e₀` and `φ(t H) e₀` with `φ(z) = (eᶻ − 1)/z`, where H is the leading n × n block.
     pub(super) fn exponential(&self, n: usize, t: c64, hermitian: bool) -> Result<[Vec<c64>; 2]> {
         if hermitian {
             return self.exponential_hermitian(n, t);
@@ -131,7 +131,7 @@ impl Projected {
     }
 }
 
-/// Pairs in the order of the values, of vectors as columns of a row-major matrix.
+/// Eigenpairs in the order of the values; the vectors are columns of a row-major matrix.
 fn pairs<C: Copy>(values: &[C], entry: impl Fn(usize) -> c64) -> Pairs<C> {
     let n = values.len();
     let one = |(j, &value): (usize, &C)| (value, (0..n).map(|i| entry(i * n + j)).collect());
@@ -143,7 +143,7 @@ fn phi(z: c64) -> c64 {
     if z.norm() > 0.5 {
         return (z.exp() - 1.0) / z;
     }
-    // Σ zᵏ / (k + 1)!, where the difference would cancel.
+    // Series Σ zᵏ / (k + 1)! where the difference would cancel.
     let (mut sum, mut term) = (c64::ZERO, c64::new(1.0, 0.0));
     for k in 1..20 {
         sum += term;

@@ -8,7 +8,7 @@ use super::*;
 use crate::scalar::LinalgScalar;
 use crate::{LinalgError, Result};
 
-/// A square matrix of `c64`, and the map of vectors of any type that it is.
+/// Dense square matrix of `c64`, applied to vectors of any type.
 struct Dense {
     n: usize,
     entries: Vec<c64>,
@@ -95,7 +95,7 @@ fn near(x: f64, want: f64, tolerance: f64) {
     assert!((x - want).abs() <= tolerance * want.abs().max(1.0), "{x}, wanted {want}");
 }
 
-/// The pairs satisfy `A x = λ x`, as the report says, with the wanted values.
+/// Checks that the pairs satisfy `A x = λ x` within the reported residuals, and that the wanted values are found.
 #[track_caller]
 fn eigenpairs<T: LinalgScalar>(a: &Dense, found: &Eigenpairs<Tensor<T>>, want: &[f64], eps: f64) {
     assert!(found.report.converged, "{:?}", found.report);
@@ -112,7 +112,7 @@ fn eigenpairs<T: LinalgScalar>(a: &Dense, found: &Eigenpairs<Tensor<T>>, want: &
 fn lanczos_of<T: LinalgScalar>(complex: bool, eps: f64) {
     let a = Dense::hermitian(30, 3, complex);
     let all = a.eigenvalues();
-    // A subspace of 12 takes several restarts.
+    // A subspace of 12 requires several restarts.
     let options = KrylovOptions::new().count(3).subspace(12).tolerance(eps * 1e-2);
     let x = start::<T>(30, 1);
     let found = lanczos(|x: &Tensor<T>| a.apply(x), &x, &options).unwrap();
@@ -121,7 +121,7 @@ fn lanczos_of<T: LinalgScalar>(complex: bool, eps: f64) {
     let highest = options.target(Target::Highest);
     let found = lanczos(|x: &Tensor<T>| a.apply(x), &x, &highest).unwrap();
     eigenpairs(&a, &found, &[all[29], all[28], all[27]], eps);
-    // Excited states in the complement of lower ones, and one after the other.
+    // Excited states in the complement of lower ones, and one after another.
     let lower = lanczos(|x: &Tensor<T>| a.apply(x), &x, &options.count(2)).unwrap();
     let beyond = lanczos_beyond(|x: &Tensor<T>| a.apply(x), &x, &lower.vectors, &options.count(1));
     eigenpairs(&a, &beyond.unwrap(), &all[2..3], eps);
@@ -137,7 +137,7 @@ fn lanczos_finds_the_ends_of_the_spectrum() {
     lanczos_of::<c32>(true, 2e-3);
 }
 
-/// A diagonal map with an eigenvalue of multiplicity 3.
+/// Diagonal operator with an eigenvalue of multiplicity 3.
 #[test]
 fn degenerate_eigenvalues_are_found_separately() {
     let values = [-1.0, -1.0, -1.0, 0.5, 2.0, 3.0];
@@ -149,16 +149,16 @@ fn degenerate_eigenvalues_are_found_separately() {
     let found = lanczos(map, &start::<f64>(6, 2), &options).unwrap();
     assert!(found.report.converged);
     [-1.0, -1.0, -1.0, 0.5].iter().zip(&found.values).for_each(|(w, v)| near(*v, *w, 1e-10));
-    // A Krylov space has one of them; beyond it, random directions lead on.
+    // A Krylov space contains one of them; random directions then extend the basis.
     let all = lanczos(map, &start::<f64>(6, 2), &options.separately(false).count(6)).unwrap();
     assert_eq!(all.values.len(), 6);
     values.iter().zip(&all.values).for_each(|(w, v)| near(*v, *w, 1e-10));
-    // More than the space has.
+    // More eigenvalues than the dimension of the space.
     let more = lanczos(map, &start::<f64>(6, 2), &options.count(9)).unwrap();
     assert_eq!((more.values.len(), more.report.converged), (6, true));
 }
 
-/// Exponentials beside those of dense matrices, for real, imaginary and complex times.
+/// Exponentials against those of dense matrices, for real, imaginary and complex times.
 fn exponential_of(hermitian: bool) {
     let n = 24;
     let a = if hermitian { Dense::hermitian(n, 5, true) } else { random(n, 5, true) };
@@ -180,7 +180,7 @@ fn exponential_of(hermitian: bool) {
         let norm = distance(&want, &vec![c64::ZERO; n]);
         let error = distance(&wide(&found.vector), &want);
         assert!(error <= 1e-9 * norm, "{t}: {error} of {norm}");
-        // The estimate is of the right size, or pessimistic.
+        // The error estimate has the right order of magnitude, or is pessimistic.
         assert!(found.report.residual <= 1e-10 * norm.max(size) * found.steps as f64);
         if hermitian && t.re == 0.0 {
             near(found.vector.norm().unwrap(), size, 1e-13);
@@ -192,7 +192,7 @@ fn exponential_of(hermitian: bool) {
 fn exponentials_are_those_of_dense_matrices() {
     exponential_of(true);
     exponential_of(false);
-    // A real vector becomes complex where it can.
+    // A real vector becomes complex if its type allows it.
     let a = Dense::hermitian(20, 4, false);
     let v = start::<f64>(20, 1);
     let options = KrylovOptions::new().hermitian(true);
@@ -210,7 +210,7 @@ fn exponentials_are_those_of_dense_matrices() {
     let (re, im) = (check::elements(&one.vector.re), check::elements(&one.vector.im.unwrap()));
     let one: Vec<c64> = re.iter().zip(&im).map(|(&re, &im)| c64::new(re, im)).collect();
     assert!(distance(&one, &two) < 1e-11);
-    // Out of applications: a part of the time.
+    // The maximum number of applications is reached: a fraction of the time.
     let few = options.max_applications(5);
     let part = exponential(|x: &Tensor<f64>| a.apply(x), -4.0, &v, &few).unwrap();
     assert!(!part.report.converged && part.fraction < 1.0 && part.report.require().is_err());
@@ -237,7 +237,7 @@ fn arnoldi_finds_eigenvalues_of_general_maps() {
             assert!(distance(&a.times(&x), &scaled) < 1e-7);
         }
     }
-    // Real vectors that are arrays: conjugate pairs have complex ones.
+    // Real vectors of type `Parts`: conjugate pairs have complex eigenvectors.
     let a = random(20, 6, false);
     let map = |x: &Parts<Eager>| {
         assert!(x.im.is_none());
@@ -255,7 +255,7 @@ fn arnoldi_finds_eigenvalues_of_general_maps() {
 
 #[test]
 fn davidson_agrees_with_lanczos_and_needs_fewer_applications() {
-    // Dominated by its diagonal, as Hamiltonians of quantum chemistry.
+    // Diagonally dominant, as Hamiltonians of quantum chemistry.
     let n = 40;
     let mut a = Dense::hermitian(n, 12, true);
     a.entries.iter_mut().for_each(|x| *x *= 0.05);
@@ -275,7 +275,7 @@ fn davidson_agrees_with_lanczos_and_needs_fewer_applications() {
     eigenpairs(&a, &plain, &all[..3], 1e-7);
 }
 
-/// Systems of equations, from 0 and from a guess.
+/// Linear systems, from 0 and from an initial guess.
 fn systems<T: LinalgScalar>(complex: bool, eps: f64) {
     let n = 30;
     let b = start::<T>(n, 4);
@@ -346,7 +346,7 @@ fn bad_input_is_an_error() {
         krylov(davidson_diagonal(unit, &v, std::slice::from_ref(&zero), &options).unwrap_err()),
         KrylovError::ZeroStart { .. }
     ));
-    // NaN on the way.
+    // NaN during the iteration.
     let mut left = 3;
     let nan = |x: &V| -> Result<V> {
         left -= 1;
@@ -355,7 +355,7 @@ fn bad_input_is_an_error() {
     };
     let error = krylov(exponential(nan, 1.0, &v, &options).unwrap_err());
     assert!(matches!(error, KrylovError::NonFinite { applications: 3, .. }), "{error:?}");
-    // Maps of another kind than the method needs.
+    // Operators that violate the assumptions of the method.
     let a = random(10, 3, false);
     let map = |x: &V| a.apply(x);
     let hermitian = |error| matches!(krylov(error), KrylovError::NotHermitian { .. });
@@ -374,7 +374,7 @@ fn bad_input_is_an_error() {
     ] {
         assert!(matches!(krylov(error), KrylovError::Breakdown { .. }));
     }
-    // Vectors that do not fit, and errors of the caller's own type.
+    // Vectors of mismatching shape, and errors of the caller's own type.
     let longer = |_: &V| Ok::<V, LinalgError>(Tensor::zeros(&[11])?);
     let error = krylov(lanczos(longer, &v, &options).unwrap_err());
     assert!(matches!(error, KrylovError::ShapeMismatch { .. }));

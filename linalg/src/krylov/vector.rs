@@ -9,22 +9,23 @@ use super::error::KrylovError;
 use crate::error::LinalgError;
 use crate::scalar::{LinalgScalar, epsilon, real};
 
-/// An element of a vector space with an inner product. Numbers are `c64` for real vectors too, with an imaginary part
-/// of exactly 0; a real vector times another number is complex, or an error for types without an imaginary part.
+/// Element of a vector space with an inner product. Scalars are `c64` for real vectors too, with an imaginary part of
+/// exactly
+/// 0. The product of a real vector and another scalar is complex, or an error for types without imaginary part.
 pub trait Vector: Clone {
-    /// The error of its operations, which also holds rejected calls of the methods.
+    /// Error of the operations, which also wraps errors of the Krylov methods.
     type Error: From<LinalgError>;
 
-    /// `Σ x* y`, antilinear in `self`.
+    /// Inner product `Σ x* y`, antilinear in `self`.
     ///
     /// # Errors
-    /// Those of vectors of different structure.
+    /// Errors for vectors of different structure.
     fn inner(&self, other: &Self) -> Result<c64, Self::Error>;
 
     /// `c x`.
     ///
     /// # Errors
-    /// [`KrylovError::ComplexNumber`] where x stays real.
+    /// [`KrylovError::ComplexNumber`] for a complex c and a type that is always real.
     fn scale(&self, c: c64) -> Result<Self, Self::Error>;
 
     /// `y + c x`, where `self` is y.
@@ -33,10 +34,10 @@ pub trait Vector: Clone {
     /// As [`Vector::inner`] and [`Vector::scale`].
     fn axpy(self, c: c64, x: &Self) -> Result<Self, Self::Error>;
 
-    /// A vector of the same space with independent normally distributed entries: equal for equal seeds.
+    /// Vector of the same space with independent standard normal entries; equal seeds give equal vectors.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     fn random(&self, seed: u64) -> Result<Self, Self::Error>;
 
     /// Machine epsilon of the entries.
@@ -48,12 +49,12 @@ pub trait Vector: Clone {
     /// As [`Vector::inner`].
     fn norm(&self) -> Result<f64, Self::Error> {
         let square = self.inner(self)?.re;
-        // NaN stays NaN.
+        // NaN is preserved.
         Ok(if square < 0.0 { 0.0 } else { square.sqrt() })
     }
 }
 
-/// Vectors that can be divided entry by entry, for diagonal preconditioners.
+/// Vectors with elementwise division, for diagonal preconditioners.
 pub trait Diagonal: Vector {
     /// `xᵢ / (dᵢ − shift)`, where `self` is x and d is real; denominators of modulus below `least` are `±least`.
     ///
@@ -62,7 +63,7 @@ pub trait Diagonal: Vector {
     fn divided(&self, d: &Self, shift: f64, least: f64) -> Result<Self, Self::Error>;
 }
 
-/// The elements of a dense tensor in row-major order.
+/// Elements of a dense tensor in row-major order.
 fn elements<T: LinalgScalar>(x: &Tensor<T>) -> Result<Tensor<T>, LinalgError> {
     Ok(t4a_tensor::copy::to_contiguous(x)?)
 }
@@ -79,7 +80,7 @@ fn same_shape<T: LinalgScalar>(
     Err(KrylovError::ShapeMismatch { op, lhs, rhs }.into())
 }
 
-/// The number as an element.
+/// Converts a scalar to the element type.
 fn element<T: LinalgScalar>(op: &'static str, c: c64) -> Result<T, LinalgError> {
     if !T::IS_COMPLEX && c.im != 0.0 {
         return Err(KrylovError::ComplexNumber { op, number: c }.into());
@@ -87,7 +88,7 @@ fn element<T: LinalgScalar>(op: &'static str, c: c64) -> Result<T, LinalgError> 
     Ok(T::from_parts(<T::R as Numeric>::from_f64(c.re), <T::R as Numeric>::from_f64(c.im)))
 }
 
-/// Elements of two tensors of one shape, combined.
+/// Combines two tensors of equal shape elementwise.
 fn zip<T: LinalgScalar>(
     x: &Tensor<T>,
     y: &Tensor<T>,
@@ -99,7 +100,7 @@ fn zip<T: LinalgScalar>(
     Ok(Tensor::from_vec(data, x.shape())?)
 }
 
-/// Partial sums of an inner product, which a compiler keeps in vector registers.
+/// Number of partial sums of an inner product, which the compiler keeps in vector registers.
 const LANES: usize = 8;
 
 impl<T: LinalgScalar> Vector for Tensor<T> {
@@ -156,18 +157,18 @@ impl<T: LinalgScalar> Diagonal for Tensor<T> {
     }
 }
 
-/// `d`, or `±least` with its sign where its modulus is smaller.
+/// `d`, or `±least` with the sign of `d` if its modulus is smaller.
 fn bounded(d: f64, least: f64) -> f64 {
     if d.abs() < least { least.copysign(d) } else { d }
 }
 
-/// Entries of any arrays: real parts, and imaginary ones of a complex vector. A real vector times a complex number is
-/// complex.
+/// Vector with entries in any arrays: real parts, and imaginary parts of a complex vector. The product of a real
+/// vector and a complex number is complex.
 #[derive(Clone, Debug)]
 pub struct Parts<A> {
-    /// The real parts.
+    /// Real parts.
     pub re: A,
-    /// The imaginary parts, if it is complex.
+    /// Imaginary parts, `None` for a real vector.
     pub im: Option<A>,
 }
 
@@ -182,7 +183,7 @@ impl<A: Array> Parts<A> {
         if lhs == rhs {
             return Ok(());
         }
-        // Arrays that carry an error have no shape.
+        // Arrays that carry an error have no shape, so the error is returned first.
         self.re.elements()?;
         other.re.elements()?;
         Err(KrylovError::ShapeMismatch { op, lhs, rhs }.into())
@@ -199,7 +200,7 @@ fn dot<A: Array>(x: &A, y: &A) -> Result<f64, LinalgError> {
     Ok(number.ok_or_else(missing)?)
 }
 
-/// `a + b` of parts that may be absent, which are zeros.
+/// `a + b`; absent parts are zero.
 fn plus<A: Array>(a: Option<A>, b: Option<A>) -> Option<A> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.plus(&b)),
@@ -207,7 +208,7 @@ fn plus<A: Array>(a: Option<A>, b: Option<A>) -> Option<A> {
     }
 }
 
-/// `c x`, absent for the number 0.
+/// `c x`; absent if c is 0.
 fn times<A: Array>(c: f64, x: Option<&A>) -> Option<A> {
     match c {
         0.0 => None,

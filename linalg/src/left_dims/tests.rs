@@ -41,6 +41,6 @@ fn bad_axes_are_errors() {
         assert!(matches!(error, LinalgError::Tensor(TensorError::Axis { .. })));
     }
     assert!(matches!(eigh_left_dims(&a, &[0]), Err(LinalgError::NotSquare { .. })));
-    // No row axes at all: a 1 × n matrix.
+    // No row axes: a 1 × n matrix.
     assert_eq!(svd_left_dims(&a, &[], None).unwrap().u.shape(), [1]);
 }

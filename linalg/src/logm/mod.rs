@@ -1,14 +1,14 @@
-//! The principal logarithm of a general matrix by its Schur form, inverse scaling and squaring.
+//! Principal logarithm of a general matrix by its Schur form, with inverse scaling and squaring.
 //!
 //! ```text
 //! A = Q T Qᴴ,   ln T = 2ˢ ln T^(1/2ˢ),   ln(I + X) ≈ Σⱼ wⱼ (I + tⱼX)⁻¹ X
 //! ```
 //!
-//! Roots of `T` until powers of `X = T^(1/2ˢ) − I` are small, by which matrices far from normal need few; then
-//! the diagonal Padé approximant of degree 8 in partial fractions, which is the rule of Gauss and Legendre.
-//! Elements on the diagonal and beside it have closed forms, without the cancellation of `T^(1/2ˢ) − I` and
-//! of differences of logarithms (module `divided`). The derivative is that of [`sqrtm`], by block
-//! matrices (module `frechet`). For Hermitian matrices [`hermitian_function`](crate::hermitian) is faster.
+//! Square roots of `T` are taken until the norms of powers of `X = T^(1/2ˢ) − I` are small, which for matrices far
+//! from normal requires few; then follows the diagonal Padé approximant of degree 8 in partial fractions
+//! (Gauss–Legendre quadrature). The diagonal and first superdiagonal have closed forms without the cancellation of
+//! `T^(1/2ˢ) − I` and of differences of logarithms (module `divided`). The derivative uses block matrices as that of
+//! [`sqrtm`] (module `frechet`). For Hermitian matrices [`hermitian_function`](crate::hermitian) is faster.
 //!
 //! Reference: A. Al-Mohy, N. Higham 2012, algorithm 5.1 and Table 2.1; N. Higham, L. Lin 2011.
 
@@ -32,7 +32,7 @@ use crate::vocabulary::Matrices;
 
 pub use op::LogmOp;
 
-/// Nodes above 0 and weights on [−1, 1].
+/// Positive nodes and weights of Gauss–Legendre quadrature on [−1, 1].
 const NODES: [(f64, f64); 4] = [
     (0.183_434_642_495_649_8, 0.362_683_783_378_362),
     (0.525_532_409_916_329, 0.313_706_645_877_887_3),
@@ -40,12 +40,12 @@ const NODES: [(f64, f64); 4] = [
     (0.960_289_856_497_536_3, 0.101_228_536_290_376_26),
 ];
 
-/// Size of powers up to which degree 8 reaches 2⁻⁵³ (Table 2.1).
+/// Norm of powers up to which degree 8 reaches 2⁻⁵³ (Table 2.1).
 const NEAR: f64 = 0.367;
-/// Every matrix within the range of a double comes near to I by fewer roots.
+/// Maximum number of square roots; every matrix of doubles reaches the neighbourhood of I with fewer.
 const ROOTS: i32 = 1000;
 
-/// `T^(1/2ˢ) − I` from the root `r` of `t`, its diagonal and the elements beside it anew.
+/// `T^(1/2ˢ) − I` from the root `r` of `t`; diagonal and first superdiagonal are recomputed in closed form.
 fn minus_one(r: &Square, t: &Square, s: i32) -> Square {
     let mut x = r.clone();
     let power = 0.5f64.powi(s);
@@ -62,7 +62,7 @@ fn minus_one(r: &Square, t: &Square, s: i32) -> Square {
     x
 }
 
-/// True if powers of `x` are so small that the approximant is exact to rounding.
+/// True if the powers of `x` are so small that the approximant is exact up to rounding.
 fn is_near(x: &Square) -> bool {
     if x.one_norm() <= NEAR {
         return true;
@@ -82,7 +82,7 @@ fn is_near(x: &Square) -> bool {
         || (d_4 <= NEAR && size(&fourth.times(x), 5.0) <= NEAR)
 }
 
-/// `ln T` of an upper triangle without zeros on its diagonal.
+/// `ln T` of an upper triangular matrix with nonzero diagonal.
 fn triangular(t: &Square) -> Result<Square, Status> {
     let n = t.n();
     let (mut r, mut s) = (t.clone(), 0);
@@ -117,7 +117,7 @@ fn triangular(t: &Square) -> Result<Square, Status> {
     Ok(log)
 }
 
-/// `ln T` of a form that was scaled.
+/// `ln T` of a scaled Schur form.
 fn logarithm(form: &Form, scale: Scale) -> Result<Square, Status> {
     let (n, limit) = (form.t.n(), form.uncertainty());
     if let Some(i) = (0..n).find(|&i| form.value(i).norm() <= limit) {
@@ -138,7 +138,7 @@ fn logarithm(form: &Form, scale: Scale) -> Result<Square, Status> {
     Ok(log)
 }
 
-/// The principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π. That of a
+/// Principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π. The logarithm of a
 /// real matrix is real.
 ///
 /// Shapes `[…, n, n]` → `[…, n, n]`. Cost about 25·n³ complex products for the Schur form, and 4 to 8·n³ for
@@ -161,12 +161,12 @@ pub fn logm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>
     function("logm", a, moderate, logarithm)
 }
 
-/// `L(A, dA)` in the vocabulary. Errors of a matrix are carried along.
+/// `L(A, dA)` for any implementor of [`Matrices`]. The error of a failed matrix is carried in the result.
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> M {
     frechet::along(LogmOp, a, da)
 }
 
-/// `Ā` in the vocabulary.
+/// `Ā` for any implementor of [`Matrices`].
 pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M) -> M {
     frechet::cotangent(LogmOp, a, b_cotangent)
 }

@@ -1,4 +1,4 @@
-//! The logarithm as an operation.
+//! The matrix logarithm as an operation.
 
 use t4a_tensor::Tensor;
 

@@ -6,7 +6,7 @@ use crate::testing::*;
 use crate::vocabulary::Batched;
 
 fn matrix<T: LinalgScalar>(batch: &[usize], n: usize) -> Tensor<T> {
-    // 2 I + a perturbation of norm below 2: no eigenvalue near the negative axis.
+    // 2 I + a perturbation of norm below 2: no eigenvalue near the negative real axis.
     let shape: Vec<usize> = batch.iter().copied().chain([n, n]).collect();
     let a = Batched::new(&random::<T>(1, &shape)).scale(1.2 / n as f64);
     a.add(&a.identity(n).scale(2.0)).into_tensor().unwrap()
@@ -17,7 +17,7 @@ fn identities<T: LinalgScalar>() {
         let a = matrix::<T>(batch, n);
         assert_close(&expm(&logm(&a).unwrap()).unwrap(), &a, tight::<T>(2 * n));
     }
-    // ‖B‖ < π: the logarithm of the exponential is the matrix itself.
+    // ‖B‖ < π: the logarithm of the exponential is B.
     let b = random::<T>(3, &[4, 3, 3]);
     assert_close(&logm(&expm(&b).unwrap()).unwrap(), &b, tight::<T>(20));
     let a = with_eigenvalues::<T>(2, &[], &[1e-3, 1e-2, 1.0, 1e2, 1e3]);
@@ -34,7 +34,7 @@ for_all_dtypes! {
     rules_agree_with_differences => derivatives;
 }
 
-/// A Jordan block: `ln [[a, 1], [0, a]] = [[ln a, 1/a], [0, ln a]]`; a rotation by φ has `φ J`.
+/// Jordan block: `ln [[a, 1], [0, a]] = [[ln a, 1/a], [0, ln a]]`; the logarithm of a rotation by φ is `φ J`.
 #[test]
 fn published_values() {
     let jordan = Tensor::from_vec(vec![3.0, 1.0, 0.0, 3.0], &[2, 2]).unwrap();
@@ -73,7 +73,7 @@ fn square(data: [f64; 4]) -> Tensor<f64> {
     Tensor::from_vec(data.to_vec(), &[2, 2]).unwrap()
 }
 
-/// Eigenvalues `e^(±i(π − δ))`; the condition number of the logarithm there is about π/δ.
+/// Eigenvalues `e^(±i(π − δ))`, where the condition number of the logarithm is about π/δ.
 #[test]
 fn rotations_near_half_a_turn_have_logarithms() {
     for delta in [1e-3f64, 1e-7, 1e-8] {
@@ -98,7 +98,7 @@ fn triangular_matrices_lose_no_digit() {
             }
         }
     }
-    // Three rows: e^B = A has the closed form of a nilpotent logarithm.
+    // Three rows: the nilpotent logarithm has a closed form.
     let m = 1e7;
     let a = Tensor::from_vec(vec![1.0, m, m, 0.0, 1.0, m, 0.0, 0.0, 1.0], &[3, 3]).unwrap();
     let log = logm(&a).unwrap().to_vec().unwrap();

@@ -1,4 +1,4 @@
-//! Least squares `min ‖A X − B‖`, and the solution of least norm.
+//! Least squares `min ‖A X − B‖`, and the minimum-norm solution.
 //!
 //! With full rank the solution is `X = P B`, `P` the pseudoinverse in terms of a QR factorisation:
 //! `P = R⁻¹ Qᴴ` from `A = Q R` (tall), `P = Q R⁻ᴴ` from `Aᴴ = Q R` (wide). The rule of the
@@ -9,8 +9,8 @@
 //! dX = P (dB − dA X) + P Pᴴ dAᴴ (B − A X) + (I − P A) dAᴴ Pᴴ X
 //! ```
 //!
-//! where the second term vanishes for wide and the third for tall matrices. Without full rank use
-//! [`lstsq_min_norm`], which cuts small singular values off.
+//! where the second term vanishes for wide and the third for tall matrices. For rank-deficient matrices use
+//! [`lstsq_min_norm`], which truncates small singular values.
 //!
 //! Reference: G. Golub, V. Pereyra 1973.
 
@@ -33,10 +33,10 @@ use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 pub use op::{LstsqMinNormOp, LstsqOp};
 
-/// A least-squares solution and the factorisation it came from.
+/// Least-squares solution with the QR factorisation that the derivative rules use.
 #[derive(Clone, Debug)]
 pub struct Lstsq<T: LinalgScalar> {
-    /// The solution, `[…, n, r]`.
+    /// Solution, `[…, n, r]`.
     pub x: Tensor<T>,
     /// `A = Q R` if `m ≥ n`, else `Aᴴ = Q R`.
     pub qr: Qr<T>,
@@ -56,7 +56,7 @@ fn check_shapes<'a, T: LinalgScalar>(
     Ok(shape)
 }
 
-/// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide; `A` has full rank.
+/// `X` with minimal `‖A X − B‖`, and minimal `‖X‖` if `A` is wide; `A` must have full rank.
 ///
 /// Shapes `[…, m, n]`, `[…, m, r]` → `[…, n, r]`, vectors and batches as in
 /// [`solve`](crate::solve::solve); the rules take equal batches of matrices. Cost 2·m·n·k + … flops:
@@ -84,14 +84,14 @@ pub fn lstsq<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Lstsq<T>> 
     }
 }
 
-/// `Σᵢ |A X − B|²ᵢⱼ`, a row in the vocabulary.
+/// `Σᵢ |A X − B|²ᵢⱼ`, a row, for any implementor of [`Matrices`].
 pub fn residuals<M: Matrices>(a: &M, b: &M, x: &M) -> M::Real {
     let rest = a.matmul(x).sub(b);
     let (re, im) = (rest.re(), rest.im());
     re.mul(&re).add(&im.mul(&im)).sum_rows()
 }
 
-/// The residual `Σᵢ |A X − B|²ᵢⱼ` of each right-hand side.
+/// Squared residual `Σᵢ |A X − B|²ᵢⱼ` of each right-hand side.
 ///
 /// Shapes `[…, m, n]`, `[…, m, r]`, `[…, n, r]` → `[…, r]`. Cost 2·m·n·r flops. The gradient of its sum
 /// with respect to `X` is zero at a solution.
@@ -147,7 +147,7 @@ pub fn lstsq_ex<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Lstsq<
     Ok((Lstsq { x, qr }, info))
 }
 
-/// `P Y` and `Pᴴ Y` from the factorisation.
+/// Applies `P` and `Pᴴ` by the QR factorisation.
 struct Pseudoinverse<'a, M> {
     q: &'a M,
     r: &'a M,
@@ -169,8 +169,8 @@ impl<M: Matrices> Pseudoinverse<'_, M> {
         }
     }
 
-    /// `Pᴴ X / c` and the power of two `c`, a constant: divided twice by a small matrix the product itself may
-    /// leave the range.
+    /// `Pᴴ X / c` and the power of two `c`, a constant. The product itself, divided twice by a small matrix, may
+    /// overflow.
     fn of_solution(&self, x: &M) -> (M, M::Real) {
         let size = x.magnitude().power_of_two();
         (self.apply_adjoint(&x.mul_real(&size.recip())), size)
@@ -214,11 +214,11 @@ pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: Option<&M>, db: O
     }
 }
 
-/// `X = P B` with the pseudoinverse: the solution of least norm, of any rank; `rtol` as in
+/// `X = P B` with the pseudoinverse: the minimum-norm solution for any rank. `rtol` as in
 /// [`pinv`](crate::pinv::pinv), vectors and batches as in [`lstsq`].
 ///
 /// # Errors
-/// As [`pinv`](crate::pinv::pinv); `Tensor` if shapes do not match; `NonFinite` for `B`, too.
+/// As [`pinv`](crate::pinv::pinv); `Tensor` if shapes do not match; `NonFinite` also for `B`.
 pub fn lstsq_min_norm<T: LinalgScalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,

@@ -12,7 +12,7 @@ use crate::pinv;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
-/// `A = Q R`, or `Aᴴ = Q R` for a wide matrix.
+/// The saved factors: `A = Q R`, or `Aᴴ = Q R` for a wide matrix.
 fn factors<M: Matrices>(out: &Outcome<M>) -> (M, M) {
     let (first, second) = (out.factors()[0].full(), out.factors()[1].full());
     match out.factored_by(Factorisation::Lq) {
@@ -21,7 +21,7 @@ fn factors<M: Matrices>(out: &Outcome<M>) -> (M, M) {
     }
 }
 
-/// `A`, `B` → `X` with `‖A X − B‖` minimal, at full rank.
+/// `A`, `B` → `X` with minimal `‖A X − B‖`, for full rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LstsqOp;
@@ -95,7 +95,7 @@ impl MatrixOperation for LstsqOp {
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LstsqMinNormOp {
-    /// The relative cutoff of singular values; `None` up to rounding.
+    /// Relative cutoff of singular values; `None` drops those that are zero up to rounding.
     pub rtol: Option<f64>,
 }
 

@@ -29,7 +29,7 @@ fn identities<T: LinalgScalar>() {
             }
         }
     }
-    // Rank 2: the pseudoinverse still solves.
+    // Rank 2: the pseudoinverse gives the minimum-norm solution.
     let a = with_singular_values::<T>(1, &[], 4, 3, &[2.0, 1.0, 0.0]);
     let b = random::<T>(2, &[4, 1]);
     let x = lstsq_min_norm(&a, &b, None).unwrap();

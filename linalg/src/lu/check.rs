@@ -1,12 +1,12 @@
-//! What a pivoted factorisation promises, looked at in builds with debug assertions.
+//! Debug check of the invariants of a pivoted factorisation.
 
 use faer::MatRef;
 use t4a_algebra::{Numeric, Real};
 
 use crate::scalar::{LinalgScalar, epsilon, min_positive};
 
-/// `|L| ≤ 1` (`√2` for pivots by `|Re| + |Im|`), and `A[p][:, q] x = L (U x)` for the vector of ones
-/// up to the rounding errors of both sides.
+/// `|L| ≤ 1` (`√2` for pivots by `|Re| + |Im|`), and `A[p][:, q] x = L (U x)` for the vector of ones, up to the
+/// rounding errors of both sides.
 pub(super) fn is_factorisation<T: LinalgScalar>(
     a: MatRef<'_, T>,
     packed: &[T],
@@ -18,7 +18,7 @@ pub(super) fn is_factorisation<T: LinalgScalar>(
     let lu = MatRef::from_column_major_slice(packed, m, n);
     let bound = if T::IS_COMPLEX { 1.4143 } else { 1.0 };
     let small = |j: usize| (j + 1..m).all(|i| lu[(i, j)].modulus().to_f64() <= bound);
-    // Of row i: U x and |U| |x| over the row, of entries read by `entry`.
+    // For row i: U x and |U| |x| summed over the row, with entries read by `entry`.
     let sum = |range: std::ops::Range<usize>, entry: &dyn Fn(usize) -> T| {
         range.map(entry).fold((T::ZERO, 0.0), |(sum, sizes), x| {
             (Numeric::add(sum, x), sizes + x.modulus().to_f64())
@@ -36,8 +36,7 @@ pub(super) fn is_factorisation<T: LinalgScalar>(
             sizes += l.modulus().to_f64() * upper[j].1;
         }
         let off = rest.modulus().to_f64();
-        // Rounding is relative, and absolute where numbers are subnormal; an overflow is no error of
-        // the pivots.
+        // Rounding is relative, and absolute for subnormal numbers; an overflow is not an error of the pivots.
         off <= unit * (sizes + min_positive::<T>().to_f64()) || !off.is_finite()
     };
     (0..k).all(small) && (0..m).all(equal)

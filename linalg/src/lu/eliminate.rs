@@ -1,29 +1,28 @@
-//! Elimination column by column: full pivoting, and matrices without a pivot in some column, where
-//! a blocked algorithm divides by zero.
+//! Unblocked elimination: full pivoting, and matrices with a zero pivot column, for which a blocked algorithm divides
+//! by zero.
 //!
-//! faer 0.24 has full pivoting, too. On AVX-512 its pivots are wrong: pulp 0.22.3 counts the lanes
-//! of a mask from the highest bit (`first_true_m64s` and `first_true_m32s` take `leading_zeros` of
-//! masks that are bits, where lane 0 is bit 0), so the search returns the mirror image of the lane
-//! that holds the largest element. Factors still multiply to the matrix, but |L| reaches 10³ to 10⁴
-//! for random matrices. Nothing else in faer asks for the first lane of a mask.
+//! faer 0.24 has full pivoting too, but its pivots are wrong on AVX-512: pulp 0.22.3 counts the lanes of a mask from
+//! the highest bit (`first_true_m64s` and `first_true_m32s` apply `leading_zeros` to masks in which lane 0 is bit 0),
+//! so the search returns the mirror image of the lane that holds the largest element. The factors still multiply to
+//! the matrix, but |L| reaches 10³ to 10⁴ for random matrices. No other function of faer uses the first lane of a
+//! mask.
 
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Field, Numeric, Real};
 
 use crate::scalar::LinalgScalar;
 
-/// `|Re x| + |Im x|`, by which LAPACK and faer choose pivots.
+/// `|Re x| + |Im x|`, the pivot size of LAPACK and faer.
 #[inline(always)]
 pub(super) fn size<T: LinalgScalar>(x: T) -> T::R {
     Numeric::add(Real::abs(x.re()), Real::abs(x.im()))
 }
 
-/// `A[p] = L U` or `A[p][:, q] = L U` over `a`, whose columns have as many elements as `rows`; a
-/// column without a pivot is skipped, and its column of `L` is zero below the diagonal.
-/// Right-looking: one pass over the rest of the matrix per pivot exchanges two rows, updates, and
-/// finds the next pivot. Columns of `L` are put in order at the end, each while it is in the cache:
-/// rows that lie a power of two apart would leave it at every exchange. `exchanges` is scratch, as
-/// long as `rows`.
+/// Overwrites `a`, whose columns have as many elements as `rows`, with `A[p] = L U` or `A[p][:, q] = L U`. A column
+/// without a nonzero pivot is skipped; its column of `L` is zero below the diagonal. Right-looking: for each pivot,
+/// one pass over the trailing matrix exchanges two rows, updates, and finds the next pivot. The columns of `L` are
+/// permuted at the end, each while it is in cache: rows at distances of a power of two would be evicted at every
+/// exchange. `exchanges` is scratch memory of the length of `rows`.
 pub(super) fn eliminate<T: LinalgScalar>(
     a: &mut [T],
     rows: &mut [usize],
@@ -39,7 +38,7 @@ pub(super) fn eliminate<T: LinalgScalar>(
     });
     for k in 0..m.min(n) {
         let col = match largest {
-            // A matrix without a pivot is zero from here on.
+            // A trailing matrix without a pivot is zero.
             Some((size, _)) if size == T::R::ZERO => break,
             Some((_, col)) => col,
             None => k,
@@ -71,7 +70,7 @@ pub(super) fn eliminate<T: LinalgScalar>(
     }
 }
 
-/// Place and size of the largest element, the first one of several.
+/// Index and size of the largest element; the first one of several.
 fn largest_of<T: LinalgScalar>(column: &[T]) -> (usize, T::R) {
     let mut best = (0, T::R::ZERO);
     for (i, &x) in column.iter().enumerate() {
@@ -82,8 +81,8 @@ fn largest_of<T: LinalgScalar>(column: &[T]) -> (usize, T::R) {
     best
 }
 
-/// Rows `k` and `row` of `A` exchanged, then `A ← A − l u` below row `k` with `u` that row; the
-/// largest size there and its column.
+/// Exchanges rows `k` and `row` of `A`, then updates `A ← A − l u` below row `k`, with `u` that row; returns the
+/// largest size in the updated part and its column.
 struct Update<'a, T> {
     rest: &'a mut [T],
     m: usize,
@@ -101,8 +100,7 @@ impl<T: LinalgScalar> Loop for Update<'_, T> {
         for (j, x) in self.rest.chunks_exact_mut(self.m).enumerate() {
             x.swap(k, row);
             let (u, x) = (x[k], &mut x[k + 1..]);
-            // Two loops, the second on what the first left in the cache: together the compiler takes
-            // them element by element.
+            // Two loops; the second runs on cached data. The compiler does not vectorise them as one loop.
             for (x, &l) in x.iter_mut().zip(self.column) {
                 *x = Numeric::sub(*x, Numeric::mul(l, u));
             }
@@ -122,7 +120,7 @@ fn larger<R: PartialOrd>(a: R, b: R) -> R {
 
 const LANES: usize = 8;
 
-/// The largest size in each lane.
+/// Largest size in each lane.
 #[inline(always)]
 fn sizes<T: LinalgScalar>(x: &[T]) -> [T::R; LANES] {
     let mut best = [T::R::ZERO; LANES];

@@ -1,7 +1,7 @@
 //! LU factorisation with partial pivoting `A[p] = L U` and full pivoting `A[p][:, q] = L U`.
 //!
 //! The packed form holds `U` on and above the diagonal and `L` without its unit diagonal below.
-//! A singular matrix has a factorisation as well; its `U` has a zero on the diagonal.
+//! A singular matrix has a factorisation too; the diagonal of `U` contains a zero.
 
 mod check;
 mod eliminate;
@@ -25,7 +25,7 @@ pub use op::LuFactorOp;
 pub(crate) use op::info_of_values;
 pub use rule::{jvp, jvp_packed, vjp, vjp_packed};
 
-/// `A[p] = L U` in packed form.
+/// Factorisation `A[p] = L U` in packed form.
 #[derive(Clone, Debug)]
 pub struct LuFactors<T: LinalgScalar> {
     /// `U` on and above the diagonal, the strictly lower part of `L` below: `[…, m, n]`.
@@ -35,7 +35,7 @@ pub struct LuFactors<T: LinalgScalar> {
 }
 
 impl<T: LinalgScalar> LuFactors<T> {
-    /// Factors from elsewhere, `[…, m, n]`, and the permutation of `m` rows for each: see
+    /// Factors computed elsewhere, `[…, m, n]`, and the permutation of `m` rows for each; see
     /// [`Permutation::from_index`] and [`Permutation::from_pivots`].
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl<T: LinalgScalar> LuFactors<T> {
     }
 }
 
-/// `A[p] = L U` as separate factors, `k = min(m, n)`.
+/// Factorisation `A[p] = L U` with separate factors, `k = min(m, n)`.
 #[derive(Clone, Debug)]
 pub struct Lu<T: LinalgScalar> {
     /// Unit lower trapezoidal, `[…, m, k]`.
@@ -60,14 +60,14 @@ pub struct Lu<T: LinalgScalar> {
     pub cols: Option<Permutation>,
 }
 
-/// Where a pivot is looked for.
+/// Pivoting strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Pivoting {
-    /// In the current column.
+    /// Search in the current column.
     Partial,
-    /// In the whole remaining matrix.
+    /// Search in the whole trailing matrix.
     Full,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn packed<T: LinalgScalar>(
     Ok((LuFactors { packed, rows }, cols.map(|cols| Permutation::new(n, cols))))
 }
 
-/// Zero pivots are not failures of the factorisation.
+/// Removes the codes of zero pivots, which are not failures.
 fn only_failures(info: &Tensor<i32>) -> Result<Tensor<i32>> {
     let codes = info.to_vec()?.into_iter().map(|code| code.min(0)).collect();
     Ok(Tensor::from_vec(codes, info.shape())?)
@@ -169,7 +169,7 @@ fn factor<T: LinalgScalar>(
     let mut rows = Output::<i64>::new(shape.batch, m, 1)?;
     let mut cols = Output::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
     if k == 0 {
-        // Not a step for each of the rows or columns that have no elements.
+        // Empty rows and columns need no elimination steps.
         rows.slices()?.into_iter().chain(cols.slices()?).for_each(|mut order| order.spoil());
         let route = Route::native(Path::Empty);
         let cols = if full_pivoting { Some(cols.vectors(route)?) } else { None };
@@ -182,7 +182,7 @@ fn factor<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        // The columns beyond a square are those of a triangular system.
+        // The columns beyond the leading square form a triangular system.
         Work::columns(n.saturating_sub(m), flops(&[m, n, k])),
         |par| {
             let memory = (!full_pivoting).then(|| T::lu_scratch(m, n, par));
@@ -202,7 +202,8 @@ fn factor<T: LinalgScalar>(
             });
             if !blocked {
                 if !full_pivoting {
-                    // A pivot was divided by that is zero, or whose reciprocal is infinite.
+                    // The blocked algorithm divided by a zero pivot, or one with an infinite reciprocal: repeat from
+                    // the input.
                     load(views.get(index), a);
                     count(forward);
                 }
@@ -221,17 +222,18 @@ fn factor<T: LinalgScalar>(
     Ok((packed, rows.vectors(route)?, cols, info))
 }
 
-/// `0, 1, 2, …`
+/// Fills with `0, 1, 2, …`
 fn count(order: &mut [usize]) {
     order.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
 }
 
-/// A normal number: not zero, nor of infinite reciprocal, nor what follows from dividing by either.
+/// True for a normal number: nonzero, with finite reciprocal, and not the result of dividing by a number without
+/// these.
 fn is_pivot<T: LinalgScalar>(x: T) -> bool {
     eliminate::size(x) >= min_positive::<T>() && Numeric::sub(x, x) == T::ZERO
 }
 
-/// Adds the code of the first zero on the diagonal of `U`; such factors are kept.
+/// Sets the code of the first zero on the diagonal of `U`; the factors remain valid.
 fn mark_zero_pivots<T: LinalgScalar>(
     packed: &Tensor<T>,
     k: usize,

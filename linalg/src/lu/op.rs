@@ -9,7 +9,7 @@ use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
-/// The status where a zero pivot is a value, not a failure.
+/// Status for operations in which a zero pivot is a valid result.
 pub(crate) fn info_of_values<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<i32>> {
     super::only_failures(&lu_factor_ex(a)?.1)
 }
@@ -18,7 +18,7 @@ pub(crate) fn info_of_values<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<i3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LuFactorOp {
-    /// Where pivots are looked for.
+    /// Pivoting strategy.
     pub pivoting: Pivoting,
 }
 

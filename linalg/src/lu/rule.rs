@@ -1,7 +1,7 @@
 //! Derivatives of the LU factorisation `A[p][:, q] = L U`; permutations are constants.
 //!
-//! Split after `k = min(m, n)` rows and columns, `L = [L₁; L₂]`, `U = [U₁ U₂]` (at most one of
-//! `L₂`, `U₂` is there):
+//! With blocks split after `k = min(m, n)` rows and columns, `L = [L₁; L₂]`, `U = [U₁ U₂]` (at most one of `L₂`, `U₂`
+//! is not empty):
 //!
 //! ```text
 //! F = tril₋(L₁ᴴ L̄₁ − Ū₂ U₂ᴴ) + triu(Ū₁ U₁ᴴ − L₂ᴴ L̄₂)
@@ -97,7 +97,7 @@ fn permuted<M: Matrices>(a: &M, rows: &Permutation, cols: Option<&Permutation>) 
     cols.map(|cols| a.permute_cols(cols)).unwrap_or(a)
 }
 
-/// The adjoint and inverse of [`permuted`].
+/// Adjoint and inverse of [`permuted`].
 fn unpermuted<M: Matrices>(a: M, rows: &Permutation, cols: Option<&Permutation>) -> Result<M> {
     let a = a.permute_rows(&rows.inverse()?);
     match cols {

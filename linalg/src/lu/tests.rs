@@ -51,7 +51,7 @@ fn derivatives<T: LinalgScalar>() {
     }
 }
 
-/// `|L| ≤ 1` where faer's search, on AVX-512, left up to 2·10⁴ in nearly every matrix.
+/// `|L| ≤ 1`, where faer's search on AVX-512 gave up to 2·10⁴ for nearly every matrix.
 fn full_pivots<T: LinalgScalar>() {
     let bound = if T::IS_COMPLEX { 1.4143 } else { 1.0 };
     for seed in 0..2 {
@@ -68,7 +68,7 @@ fn full_pivots<T: LinalgScalar>() {
     }
 }
 
-/// Pivots whose reciprocal is infinite.
+/// Pivots with an infinite reciprocal.
 fn tiny_pivots<T: LinalgScalar>() {
     let tiny: f64 = if epsilon::<T>() < 1e-10 { 5e-324 } else { 1e-45 };
     let tiny = <T as Numeric>::from_f64(tiny);
@@ -136,7 +136,7 @@ fn factors_from_elsewhere_solve() {
     let factors = LuFactors::new(packed.clone(), rows).unwrap();
     let x = crate::solve::lu_solve(&factors, &b, crate::triangular::TriangleOp::None).unwrap();
     assert_close(&mm(&a, &x), &b, 1e-13);
-    // Our own factors, taken apart and put together.
+    // Factors of this crate, split and reassembled.
     let ours = lu_factor(&a).unwrap();
     let rows = Permutation::from_index(ours.rows.index()).unwrap();
     assert!(LuFactors::new(ours.packed, rows).is_ok());

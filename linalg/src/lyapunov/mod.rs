@@ -1,7 +1,7 @@
 //! The Lyapunov equation `P X + X P = B` with positive definite Hermitian `P`.
 //!
-//! In the eigenbasis of `P = V diag(E) Vᴴ` the solution is `Xᵢⱼ = Bᵢⱼ / (Eᵢ + Eⱼ)`. It appears in
-//! the derivatives of the polar decomposition, and is its own adjoint. For general matrices there is
+//! In the eigenbasis of `P = V diag(E) Vᴴ` the solution is `Xᵢⱼ = Bᵢⱼ / (Eᵢ + Eⱼ)`. The equation appears in the
+//! derivatives of the polar decomposition; its solution operator is self-adjoint. For general matrices see
 //! [`sylvester::lyapunov`](crate::sylvester::lyapunov).
 
 mod op;
@@ -22,7 +22,7 @@ use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 pub use op::LyapunovPositiveOp;
 
-/// The solution of `P X + X P = B`. Reads `(P + Pᴴ)/2`.
+/// Solution of `P X + X P = B`, with `(P + Pᴴ)/2` for `P`.
 ///
 /// Shapes `[…, n, n]`, `[…, n, n]` → `[…, n, n]`. Cost about 9·n³ + 4 products.
 ///
@@ -60,7 +60,7 @@ pub fn lyapunov_positive_ex<T: LinalgScalar>(
     }
     let (out, mut info) = eigh_ex(p)?;
     let mut e = out.values;
-    // Sums of eigenvalues, and of elements of B, could leave the range.
+    // Sums of eigenvalues, and of elements of B, could overflow.
     let rhs = Views::of("lyapunov_positive", b)?;
     let mut near = Output::<T>::new(shape.batch, n, n)?;
     let mut finite = Vec::new();

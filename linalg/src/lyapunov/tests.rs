@@ -43,7 +43,7 @@ fn sums_of_eigenvalues_may_leave_the_range() {
     let small = Tensor::full(&[2, 2], 6e-310).unwrap();
     let want = Tensor::from_vec(vec![3.0, 1.5, 1.5, 1.0], &[2, 2]).unwrap();
     assert_close(&lyapunov_positive(&diagonal(1e-310, 3e-310), &small).unwrap(), &want, 1e-13);
-    // The quotient of both ends of the range.
+    // Quotient of numbers at both ends of the range.
     let x = lyapunov_positive(&diagonal(1.5e308, 1.5e308), &small).unwrap().to_vec().unwrap();
     assert!(x.iter().all(|&x| x == 0.0));
 }

@@ -8,11 +8,12 @@
 //! | `Two`, `MinusTwo` | largest, smallest singular value |
 //! | `Nuclear` | sum of the singular values |
 //!
-//! The minus signs follow NumPy; those are no norms. Norms of elements are programs in the
-//! vocabulary, the others functions of [`svdvals`](crate::svd::svdvals()). Where several columns or
-//! rows attain the maximum, the derivative is the mean of theirs; that of `|0|` is 0.
+//! The names with a minus sign follow NumPy; these are not norms. Elementwise norms are programs in the vocabulary,
+//! the others functions of [`svdvals`](crate::svd::svdvals()). If several columns or rows attain the extremum, the
+//! derivative is the mean of theirs; the derivative of `|0|` is 0.
 //!
-//! Sums are those of [`t4a_tensor::reduce`]: norms of elements are off by `2·(514 + log₂ mn)·ε` of them at most.
+//! Sums are those of [`t4a_tensor::reduce`]: the relative error of elementwise norms is at most `2·(514 + log₂
+//! mn)·ε`.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,7 @@ use crate::scalar::LinalgScalar;
 use crate::svd::svdvals_ex;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
-/// Which norm of a matrix.
+/// Norm of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
     /// `√Σ |aᵢⱼ|²`.
@@ -48,12 +49,12 @@ pub enum Norm {
 }
 
 impl Norm {
-    /// Whether it is a function of the singular values.
+    /// True if the norm is a function of the singular values.
     pub fn is_spectral(self) -> bool {
         matches!(self, Norm::Nuclear | Norm::Two | Norm::MinusTwo)
     }
 
-    /// Rejects extrema over nothing.
+    /// Checks that an extremum is over at least one value.
     ///
     /// # Errors
     /// `Tensor`.
@@ -81,10 +82,10 @@ pub fn of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
     }
 }
 
-/// The norm from the elements, `1 × 1`, for norms that are not spectral.
+/// Norm from the elements, `1 × 1`, for norms that are not spectral.
 pub fn of_elements<M: Matrices>(a: &M, norm: Norm) -> M::Real {
     if a.rows() == 0 || a.cols() == 0 {
-        // The other axis may be of any length.
+        // The other axis may have any length.
         return a.re().constant(1, 1, 0.0);
     }
     let total = |row: M::Real| row.transpose().sum_rows();
@@ -94,8 +95,8 @@ pub fn of_elements<M: Matrices>(a: &M, norm: Norm) -> M::Real {
         Norm::Inf => extremum(&a.modulus().transpose().sum_rows(), true),
         Norm::MinusInf => extremum(&a.modulus().transpose().sum_rows(), false),
         _ => {
-            // Squares of elements of about 1, by a factor that is normal, as its reciprocal is:
-            // infinity and subnormal elements are scaled by the last that there is.
+            // Elements are scaled to about 1 before squaring, by a normal factor with a normal reciprocal; infinite
+            // and subnormal largest elements use the extreme factor of the range.
             let mut largest = a.re().largest_real();
             if M::IS_COMPLEX {
                 largest = largest.add(&a.im().largest_real());
@@ -107,14 +108,14 @@ pub fn of_elements<M: Matrices>(a: &M, norm: Norm) -> M::Real {
             let x = a.mul_real(&inverse);
             let (re, im) = (x.re(), x.im());
             let sum = total(re.mul(&re).add(&im.mul(&im)).sum_rows());
-            // The zero matrix gets a root of 1 less 1, of derivative 0.
+            // For the zero matrix the root is √1 − 1, whose derivative is 0.
             let zero = sum.within(&sum.scale(0.0));
             sum.add(&zero).powf(0.5).sub(&zero).mul(&inverse.recip())
         }
     }
 }
 
-/// The largest or the smallest element of a row of elements ≥ 0.
+/// Largest or smallest element of a row of nonnegative elements.
 fn extremum<R: RealMatrices<Real = R>>(row: &R, largest: bool) -> R {
     let chosen = match largest {
         true => row.largest_real().within(row),
@@ -124,10 +125,10 @@ fn extremum<R: RealMatrices<Real = R>>(row: &R, largest: bool) -> R {
     row.mul(&chosen).transpose().sum_rows().mul(&count.recip())
 }
 
-/// `‖A‖`.
+/// Norm `‖A‖`.
 ///
-/// Shapes `[…, m, n]` → `[…]`. Cost: a pass over the elements; spectral norms that of the singular
-/// values. NaN and ∞ spread, except in spectral norms.
+/// Shapes `[…, m, n]` → `[…]`. Cost: one pass over the elements; for spectral norms that of the singular values. NaN
+/// and ∞ propagate, except in spectral norms.
 ///
 /// ```
 /// use t4a_linalg::norm::{Norm, matrix_norm};
@@ -139,8 +140,8 @@ fn extremum<R: RealMatrices<Real = R>>(row: &R, largest: bool) -> R {
 /// ```
 ///
 /// # Errors
-/// `NotMatrix`, `Tensor` for extrema over nothing; spectral norms `NonFinite`, `NoConvergence` with
-/// the batch index.
+/// `NotMatrix`, `Tensor` for extrema over no values; spectral norms `NonFinite`, `NoConvergence` with the batch
+/// index.
 pub fn matrix_norm<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Result<Tensor<T::R>> {
     measure("matrix_norm", a, norm)?.into_numbers()
 }
@@ -160,12 +161,12 @@ fn values<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Batched<T:
     Ok(Batched::rows_of(&s))
 }
 
-/// The condition number from the singular values, a row, for `Two` and `MinusTwo`.
+/// Condition number from the singular values, a row, for `Two` and `MinusTwo`.
 pub fn condition_of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
-    // Slopes are quotients by squares: at norm 1 they are within the range.
+    // The derivatives contain quotients by squares: the values are scaled to norm 1.
     let (s, k) = (s.near_one(), s.cols());
     let (first, last) = (s.slice(0..1, 0..1), s.slice(0..1, k - 1..k));
-    // The zero matrix has condition 1/0.
+    // The zero matrix has condition number 1/0 = ∞.
     let over = |x: &R, y: &R| x.add(&first.within(&first.scale(0.0))).mul(&y.recip());
     match norm {
         Norm::MinusTwo => over(&last, &first),
@@ -173,8 +174,8 @@ pub fn condition_of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
     }
 }
 
-/// The condition number `‖A‖ ‖A⁻¹‖`: of `Two` the quotient of the largest and the smallest singular
-/// value, of `MinusTwo` its inverse; ∞ for singular matrices.
+/// Condition number `‖A‖ ‖A⁻¹‖`: for `Two` the quotient of the largest and the smallest singular value, for
+/// `MinusTwo` its inverse; ∞ for singular matrices.
 ///
 /// Shapes `[…, n, n]` → `[…]`; `Two` and `MinusTwo` `[…, m, n]` → `[…]`. Cost that of the singular
 /// values, or of an inverse.
@@ -192,13 +193,13 @@ pub fn cond<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Result<Tensor<T::R>> 
     Shape::square(NAME, a)?;
     let a = &Batched::new(a).near_one().into_tensor()?;
     let (inverse, info) = inv_ex(a)?;
-    // An inverse that leaves the range is that of a singular matrix to rounding.
+    // A matrix whose inverse overflows is singular up to rounding.
     let codes = info.to_vec()?.into_iter().map(|code| if code == OVERFLOW { 1 } else { code });
     let codes: Vec<i32> = codes.collect();
     let bad = Tensor::from_vec(codes.iter().map(|&code| code.min(0)).collect(), info.shape())?;
     check(NAME, &bad, SINGULAR)?;
     debug_assert!(codes.iter().all(|&code| code != NON_FINITE));
-    // The inverse of a singular matrix is NaN here: only that of regular ones is measured.
+    // The inverse of a singular matrix is NaN here; norms are computed for regular matrices only.
     let unit = Batched::new(a).identity(a.shape()[a.rank() - 1]).into_tensor()?;
     let size = a.shape().iter().rev().take(2).product::<usize>();
     let (mut inverse, unit) = (inverse.to_vec()?, unit.to_vec()?);

@@ -16,7 +16,7 @@ const ALL: [Norm; 8] = [
     Norm::MinusInf,
 ];
 
-/// The norm by its definition, with loops; singular values from the eigenvalues of `Aᴴ A`.
+/// Norm by its definition, with loops; singular values from the eigenvalues of `Aᴴ A`.
 fn naive<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Vec<f64> {
     let (m, n) = (a.shape()[1], a.shape()[2]);
     let data: Vec<f64> =
@@ -76,7 +76,7 @@ fn condition<T: LinalgScalar>() {
     }
 }
 
-/// Programs on duals against differences; those of the singular values are tested with `svdvals`.
+/// Programs on dual numbers against finite differences; norms of singular values are tested with `svdvals`.
 fn tangents<T: LinalgScalar>() {
     let a = random::<T>(5, &[2, 3, 4]);
     for norm in ALL.into_iter().filter(|norm| !norm.is_spectral()) {
@@ -134,7 +134,7 @@ fn extrema_of_many_sums_need_little_memory() {
     }
 }
 
-/// An axis without elements costs nothing.
+/// An axis without elements has no cost.
 #[test]
 fn empty_matrices_of_any_length() {
     for shape in [[1 << 36, 0], [0, 1 << 36]] {
@@ -153,7 +153,7 @@ for_doubles! {
     programs_have_tangents => tangents;
 }
 
-/// The default of the vocabulary, which Burn's backends use, and the kernel of the engine.
+/// The default implementation of the trait, which Burn's backends use, against the kernel of the engine.
 #[test]
 fn moduli_agree_at_all_sizes() {
     use t4a_algebra::{Numeric, c32, c64};
@@ -187,16 +187,16 @@ fn edges() {
         assert_eq!(matrix_norm(&zero, norm).unwrap().to_vec().unwrap(), [0.0], "{norm:?}");
         assert_eq!(cond(&zero, norm).unwrap().to_vec().unwrap(), [f64::INFINITY], "{norm:?}");
     }
-    // Sums that differ by far more than rounding relative to the largest; equal sums.
+    // Sums with a difference far above rounding relative to the largest; equal sums.
     let a = Tensor::from_vec(vec![1e20, 1.0, 2.0, 0.0, 0.0, 0.0], &[2, 3]).unwrap();
     assert_eq!(matrix_norm(&a, Norm::MinusOne).unwrap().to_vec().unwrap(), [1.0]);
     let ones = Tensor::<f64>::ones(&[3, 3]).unwrap();
     assert_eq!(matrix_norm(&ones, Norm::One).unwrap().to_vec().unwrap(), [3.0]);
-    // One singular matrix in a batch.
+    // A batch with one singular matrix.
     let a = Tensor::from_vec(vec![1.0, 2.0, 2.0, 4.0, 2.0, 0.0, 0.0, 1.0], &[2, 2, 2]).unwrap();
     let got = cond(&a, Norm::One).unwrap().to_vec().unwrap();
     assert_eq!(got, [f64::INFINITY, 2.0]);
-    // Sizes beyond the range of squares.
+    // Elements whose squares overflow.
     let large = Tensor::from_vec(vec![3e200, 0.0, 4e200, 0.0], &[2, 2]).unwrap();
     let norm: f64 = matrix_norm(&large, Norm::Frobenius).unwrap().to_vec().unwrap()[0];
     assert!((norm / 5e200 - 1.0).abs() < 1e-15);
@@ -215,7 +215,7 @@ fn edges() {
     assert!(matrix_norm(&nan, Norm::One).unwrap().to_vec().unwrap()[0].is_nan());
 }
 
-/// Slopes of a quotient are quotients by squares, which leave the range long before the values do.
+/// Derivatives of a quotient are quotients by squares, which overflow long before the values do.
 fn slopes_of_the_condition<T: LinalgScalar>() {
     let far = if crate::scalar::epsilon::<T>() < 1e-10 { 900 } else { 100 };
     for e in [-far, 0, far] {
@@ -255,7 +255,7 @@ fn powers_of_two_are_exact() {
     }
 }
 
-/// Added one by one in `f32`, ones end at 2²⁴.
+/// Sequential summation of ones in `f32` would stop at 2²⁴.
 #[test]
 fn errors_of_long_norms_do_not_grow() {
     let n = 1 << 25;

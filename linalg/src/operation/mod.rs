@@ -1,12 +1,12 @@
-//! What an operation on matrices is; each is written in the module of its decomposition.
+//! Trait of operations on matrices; each operation is implemented in the module of its decomposition.
 //!
 //! ```text
 //! MatrixOperation   shapes, forward on engine tensors, status, vjp and jvp
-//! Outcome           what it returns, and what its rules need beyond that
-//! Over              how matrices are read from arrays and written to them
+//! Outcome           results, and saved data for the derivative rules
+//! Over              conversion of arrays to matrices and back
 //! ```
 //!
-//! To add one: its `op.rs` beside the decomposition, and a row of the [table](crate::table).
+//! To add an operation: an `op.rs` in the module of its decomposition, and a row of the [table](crate::table).
 
 mod over;
 
@@ -23,11 +23,11 @@ use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
-/// A batch of matrices that goes into an operation or comes out of one. Vectors are rows `[…, 1, n]`,
-/// numbers `[…, 1, 1]`.
+/// Batch of matrices that is an operand or a result of an operation. Vectors are rows `[…, 1, n]`, numbers `[…, 1,
+/// 1]`.
 #[derive(Clone, Debug)]
 pub enum Part<M: Matrices> {
-    /// Of the type of the operands.
+    /// Same type as the operands.
     Full(M),
     /// Real: singular values, eigenvalues of Hermitian matrices.
     Real(M::Real),
@@ -35,7 +35,7 @@ pub enum Part<M: Matrices> {
     Complex(M::Complex),
 }
 
-/// Which [`Part`] a result is.
+/// Kind of a result: variant of [`Part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
     /// [`Part::Full`].
@@ -47,7 +47,7 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// How many real arrays hold such a part of an operation on complex matrices, or on real ones.
+    /// Number of real arrays of a part of this kind, for an operation on complex or on real matrices.
     pub fn arrays(self, complex: bool) -> usize {
         match self {
             PartKind::Full => 1 + usize::from(complex),
@@ -57,7 +57,7 @@ impl PartKind {
     }
 }
 
-/// The matrices that an operation takes.
+/// Operand shapes of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signature {
     /// `A`, of any shape.
@@ -78,7 +78,7 @@ pub enum Signature {
 pub(crate) type Sizes = SmallVec<[[usize; 2]; 2]>;
 
 impl Signature {
-    /// How many there are.
+    /// Number of operands.
     pub fn count(self) -> usize {
         match self {
             Signature::Any | Signature::Square => 1,
@@ -87,10 +87,10 @@ impl Signature {
         }
     }
 
-    /// The batch, and the sizes `[m, n]` of the matrices.
+    /// Batch axes, and the sizes `[m, n]` of the matrices.
     ///
     /// # Errors
-    /// `NotMatrix`, `NotSquare`; `Tensor` for matrices that do not go together, or too many.
+    /// `NotMatrix`, `NotSquare`; `Tensor` for mismatching matrices, or a wrong number of them.
     pub(crate) fn check<'a>(
         self,
         op: &'static str,
@@ -107,7 +107,7 @@ impl Signature {
         let split: SmallVec<[(&[usize], [usize; 2]); 2]> =
             shapes.iter().map(split).collect::<Result<_>>()?;
         let (batch, [m, n]) = split[0];
-        // As many of the first operands are square.
+        // Number of leading operands that must be square.
         let squares = match self {
             Signature::Any | Signature::Columns => 0,
             Signature::Square | Signature::System => 1,
@@ -137,7 +137,7 @@ impl Signature {
     }
 }
 
-/// A factorisation that other operations keep for their rules.
+/// Factorisation that other operations save for their derivative rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Factorisation {
     /// `U`, `S`, `Vᴴ`, thin.
@@ -150,7 +150,7 @@ pub enum Factorisation {
     Lu,
     /// Eigenvalues and eigenvectors of a Hermitian matrix.
     Eigh,
-    /// Those of a general matrix.
+    /// Eigenvalues and eigenvectors of a general matrix.
     Eig,
     /// The pseudoinverse.
     Pinv {
@@ -159,38 +159,38 @@ pub enum Factorisation {
     },
 }
 
-/// What an operation returns, and what its rules need beyond that.
+/// Results of an operation, and saved data for its derivative rules.
 #[derive(Clone, Debug)]
 pub struct Outcome<M: Matrices> {
     /// The results.
     pub results: Vec<Part<M>>,
-    /// Further results, through which derivatives of derivatives pass: [`MatrixOperation::hidden`].
+    /// Auxiliary results needed for higher derivatives: [`MatrixOperation::hidden`].
     pub hidden: Vec<Part<M>>,
-    /// The factorisation of the first operand that the rules use, as results of the operation that it is.
+    /// Factorisation of the first operand that the rules use: kind and factors.
     pub saved: Option<(Factorisation, Vec<Part<M>>)>,
-    /// What pivoting found: of the rows, of the columns, as far as the operation has them.
+    /// Permutations of the rows and of the columns, as far as the operation pivots them.
     pub permutations: Vec<Permutation>,
 }
 
 impl<M: Matrices> Outcome<M> {
-    /// Results alone.
+    /// Outcome without saved data.
     pub fn new(results: Vec<Part<M>>) -> Self {
         Self { results, hidden: Vec::new(), saved: None, permutations: Vec::new() }
     }
 
-    /// With the factorisation that the rules use.
+    /// Adds the factorisation that the rules use.
     pub fn saving(mut self, by: Factorisation, factors: Vec<Part<M>>) -> Self {
         self.saved = Some((by, factors));
         self
     }
 
-    /// With permutations.
+    /// Adds permutations.
     pub fn permuted(mut self, permutations: impl IntoIterator<Item = Permutation>) -> Self {
         self.permutations.extend(permutations);
         self
     }
 
-    /// The factors that the rules use.
+    /// Saved factors.
     pub(crate) fn factors(&self) -> &[Part<M>] {
         match &self.saved {
             Some((_, parts)) => parts,
@@ -198,12 +198,12 @@ impl<M: Matrices> Outcome<M> {
         }
     }
 
-    /// Whether the factors are those of this factorisation.
+    /// True if the saved factors are of this kind.
     pub(crate) fn factored_by(&self, by: Factorisation) -> bool {
         self.saved.as_ref().is_some_and(|(saved, _)| *saved == by)
     }
 
-    /// The packed factors of a pivoted elimination and their permutation.
+    /// Packed LU factors and their row permutation.
     pub(crate) fn packed(&self) -> (&M, &Permutation) {
         (self.factors()[0].full(), self.permutation())
     }
@@ -219,57 +219,56 @@ impl<M: Matrices> Outcome<M> {
 
 /// An operation on up to three batches of matrices, with its derivatives.
 pub trait MatrixOperation: Copy + Debug + PartialEq {
-    /// Its name in errors and tables.
+    /// Name in errors and tables.
     fn name(&self) -> &'static str;
 
-    /// What it takes.
+    /// Operand shapes.
     fn operands(&self) -> Signature;
 
-    /// The kinds of its results, in order.
+    /// Kinds of the results, in order.
     fn results(&self) -> &'static [PartKind];
 
-    /// The sizes of its results, of operands that fit.
+    /// Sizes of the results, for valid operands.
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]>;
 
-    /// How long the permutations are that it returns, of a matrix of this size; others are for its rules.
+    /// Lengths of the returned permutations for a matrix of this size; permutations beyond these are for derivative
+    /// rules only.
     fn permutations(&self, _size: [usize; 2]) -> SmallVec<[usize; 2]> {
         SmallVec::new()
     }
 
-    /// The kinds of [`Outcome::hidden`], which are there where an operand is tracked.
+    /// Kinds of [`Outcome::hidden`], which are computed if an operand is tracked.
     fn hidden(&self) -> &'static [PartKind] {
         &[]
     }
 
-    /// The factorisation of [`Outcome::saved`] for a matrix of this size; `permuted` if there are
-    /// permutations.
+    /// Kind of [`Outcome::saved`] for a matrix of this size; `permuted` is true if the outcome has permutations.
     fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
         None
     }
 
-    /// The results; with `tracked`, also what the rules need.
+    /// Forward computation. If any operand is `tracked`, the outcome contains the data that the rules need.
     ///
     /// # Errors
-    /// Those of the operation, with the batch index.
+    /// Errors of the operation, with the batch index.
     fn forward<T: LinalgScalar>(
         &self,
         operands: &[&Tensor<T>],
         tracked: bool,
     ) -> Result<Outcome<Batched<T>>>;
 
-    /// The status of each matrix, of the batch's shape: 0 for those that the operation can serve, else
-    /// a pivot, [`NON_FINITE`](crate::error::NON_FINITE) or another code of
-    /// [`error`](crate::error).
+    /// Status of each matrix, in the shape of the batch: 0 if the operation succeeds, else a pivot index plus 1,
+    /// [`NON_FINITE`](crate::error::NON_FINITE) or another code of [`error`](crate::error).
     ///
     /// # Errors
-    /// Those of the operation, save for what the status reports.
+    /// Errors of the operation that do not concern a single matrix.
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>>;
 
-    /// Cotangents of the operands from those of the results, at least one of which is given, and of
-    /// the hidden results behind them; `None` is zero.
+    /// Cotangents of the operands from those of the results, at least one of which is given, followed by those of the
+    /// hidden results; `None` is zero.
     ///
     /// # Errors
-    /// Those of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`.
+    /// Errors of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`.
     fn vjp<M: Matrices>(
         &self,
         operands: &[M],
@@ -277,11 +276,11 @@ pub trait MatrixOperation: Copy + Debug + PartialEq {
         cotangents: &[Option<Part<M>>],
     ) -> Result<Vec<M>>;
 
-    /// Tangents of the results, and of the hidden results behind them, along tangents of the operands,
-    /// at least one of which is given; `None` is zero.
+    /// Tangents of the results, followed by those of the hidden results, along tangents of the operands, at least one
+    /// of which is given; `None` is zero.
     ///
     /// # Errors
-    /// Those of the rule.
+    /// Errors of the rule.
     fn jvp<M: Matrices>(
         &self,
         operands: &[M],
@@ -290,17 +289,17 @@ pub trait MatrixOperation: Copy + Debug + PartialEq {
     ) -> Result<Vec<Part<M>>>;
 }
 
-/// The cotangent of a result of the operands' type.
+/// Cotangent of result `i`, which has the type of the operands.
 pub(crate) fn full<M: Matrices>(cotangents: &[Option<Part<M>>], i: usize) -> Option<&M> {
     cotangents.get(i)?.as_ref().map(Part::full)
 }
 
-/// The cotangent of a real result.
+/// Cotangent of result `i`, which is real.
 pub(crate) fn real<M: Matrices>(cotangents: &[Option<Part<M>>], i: usize) -> Option<&M::Real> {
     cotangents.get(i)?.as_ref().map(Part::real)
 }
 
-/// The cotangent of a complex result.
+/// Cotangent of result `i`, which is complex.
 pub(crate) fn complex<M: Matrices>(
     cotangents: &[Option<Part<M>>],
     i: usize,
@@ -308,7 +307,7 @@ pub(crate) fn complex<M: Matrices>(
     cotangents.get(i)?.as_ref().map(Part::complex)
 }
 
-/// The tangent of an only operand.
+/// Tangent of the only operand.
 pub(crate) fn only<M>(tangents: &[Option<M>]) -> &M {
     match tangents {
         [Some(da)] => da,
@@ -320,7 +319,7 @@ impl<M: Matrices> Part<M> {
     /// The part as a matrix of the operands' type.
     ///
     /// # Panics
-    /// If it is of another kind: the kinds of an operation's results are fixed.
+    /// For a part of another kind; the kinds of the results of an operation are fixed.
     pub fn full(&self) -> &M {
         match self {
             Part::Full(m) => m,
@@ -350,17 +349,17 @@ impl<M: Matrices> Part<M> {
         }
     }
 
-    /// As [`Part::full`].
+    /// As [`Part::full`], by value.
     pub fn into_full(self) -> M {
         self.full().clone()
     }
 
-    /// As [`Part::real`].
+    /// As [`Part::real`], by value.
     pub fn into_real(self) -> M::Real {
         self.real().clone()
     }
 
-    /// Zeros of its shape.
+    /// Zeros of the same shape and kind.
     pub(crate) fn zeros(&self) -> Self {
         match self {
             Part::Full(x) => Part::Full(zeros(x)),

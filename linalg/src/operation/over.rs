@@ -1,4 +1,4 @@
-//! Matrices read from arrays and written to them: complex ones are pairs.
+//! Conversion of arrays to matrices and back; complex matrices are pairs of arrays.
 
 use t4a_diff::{Array, Eager};
 use t4a_tensor::AnyTensor;
@@ -8,29 +8,29 @@ use crate::error::Result;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
-/// Matrices over arrays: those of the vocabulary ([`RealMatrix`](crate::vocabulary::RealMatrix),
-/// [`ComplexMatrix`](crate::vocabulary::ComplexMatrix)) over any, engine tensors of one type over
-/// the engine's arrays.
+/// Matrices over arrays: [`RealMatrix`](crate::vocabulary::RealMatrix) and
+/// [`ComplexMatrix`](crate::vocabulary::ComplexMatrix) over any arrays, engine tensors of one type over the engine's
+/// arrays.
 pub trait Over<A: Array>: Matrices {
-    /// The matrices of a part; takes as many arrays as it has.
+    /// Reads a part, consuming as many arrays as it has.
     ///
     /// # Errors
-    /// Arrays that are not matrices, or of another dtype.
+    /// For arrays that are not matrices, or of another dtype.
     fn read(kind: PartKind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>>;
 
     /// Appends the arrays of a part.
     ///
     /// # Errors
-    /// The first error of the operations that led to it.
+    /// The first error of the preceding operations.
     fn write(part: Part<Self>, into: &mut Vec<A>) -> Result<()>;
 }
 
-/// An array of the iterator.
+/// Next array of the iterator.
 pub(crate) fn next<A>(arrays: &mut impl Iterator<Item = A>) -> A {
     arrays.next().unwrap_or_else(|| unreachable!("as many arrays as the kinds have"))
 }
 
-/// A part some of whose arrays are given; the others are zero.
+/// Reads a part from optional arrays; missing ones are zero, `None` if all are missing.
 pub(crate) fn given<A: Array, M: Over<A>>(
     kind: PartKind,
     arrays: Vec<Option<A>>,
@@ -52,7 +52,7 @@ fn read<T: LinalgScalar>(arrays: &mut impl Iterator<Item = Eager>) -> Result<Bat
 fn write<T: LinalgScalar>(x: Batched<T>, into: &mut Vec<Eager>) -> Result<()> {
     let x = x.into_tensor()?;
     if T::IS_COMPLEX {
-        // Taken apart for the face: the route stays that of the kernel.
+        // The parts are split for the caller; the route remains that of the kernel.
         let (route, x) = (x.route(), Batched::new(&x));
         for part in [x.re(), x.im()] {
             into.push(Eager::from(AnyTensor::from(part.into_tensor()?.with_route(route))));

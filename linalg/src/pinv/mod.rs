@@ -1,8 +1,7 @@
-//! The Moore–Penrose pseudoinverse `P = V diag(1/S) Uᴴ`, singular values up to a cutoff dropped.
+//! Moore–Penrose pseudoinverse `P = V diag(1/S) Uᴴ`, with singular values up to a cutoff dropped.
 //!
-//! At constant rank (Golub, Pereyra 1973)
-//! `dP = −P dA P + P Pᴴ dAᴴ (I − A P) + (I − P A) dAᴴ Pᴴ P`. Where the rank changes there is no
-//! derivative; the cutoff is a constant.
+//! At constant rank (Golub, Pereyra 1973) `dP = −P dA P + P Pᴴ dAᴴ (I − A P) + (I − P A) dAᴴ Pᴴ P`. Where the rank
+//! changes there is no derivative; the cutoff is a constant.
 
 mod op;
 #[cfg(test)]
@@ -18,8 +17,8 @@ use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 pub use op::PinvOp;
 
-/// The pseudoinverse; values `σ ≤ rtol·σ₀` are dropped, those that are zero to rounding
-/// ([`degeneracy`](crate::degeneracy)) if `None`.
+/// Pseudoinverse; values `σ ≤ rtol·σ₀` are dropped, with `None` those that are zero up to rounding
+/// ([`degeneracy`](crate::degeneracy)).
 ///
 /// Shapes `[…, m, n]` → `[…, n, m]`. Cost that of the thin singular value decomposition.
 ///
@@ -52,7 +51,7 @@ pub fn pinv_ex<T: LinalgScalar>(
     Ok((p.into_tensor()?, info))
 }
 
-/// `A/c`, `c P` and `1/c`: products of two `P` and of `P` with a cotangent could leave the range.
+/// `A/c`, `c P` and `1/c`: products of two `P`, and of `P` with a cotangent, could overflow otherwise.
 fn near_one<M: Matrices>(a: &M, p: &M) -> (M, M, M::Real) {
     let size = a.magnitude();
     let inverse = size.recip();

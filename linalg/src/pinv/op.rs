@@ -13,7 +13,7 @@ use crate::vocabulary::{Batched, Matrices};
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PinvOp {
-    /// The relative cutoff of singular values; `None` up to rounding.
+    /// Relative cutoff of singular values; `None` drops those that are zero up to rounding.
     pub rtol: Option<f64>,
 }
 

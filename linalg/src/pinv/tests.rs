@@ -2,7 +2,7 @@ use super::*;
 use crate::operation::Part;
 use crate::testing::*;
 
-/// The four Penrose conditions, of full and of lower rank.
+/// The four Penrose conditions, for full rank and for lower rank.
 fn identities<T: LinalgScalar>() {
     let full = [2.0, 1.0, 0.5];
     let deficient = [2.0, 1.0, 0.0];

@@ -1,8 +1,8 @@
 //! Polar decomposition `A = U P` (right) or `A = P U` (left): `U` an isometry, `P` positive
 //! semidefinite.
 //!
-//! The derivative has a rule of its own. Going through the singular value decomposition would
-//! divide by gaps of singular values, while `U` and `P` only need `σ > 0`.
+//! The derivative has its own rule. Differentiating through the singular value decomposition would divide by gaps of
+//! singular values, while `U` and `P` only need `σ > 0`.
 //!
 //! With `Y` the solution of `P Y + Y P = skew(Uᴴ Ū − P̄ P)` and `P̄` made Hermitian:
 //!
@@ -27,7 +27,7 @@ use crate::vocabulary::{Batched, Matrices};
 
 pub use op::PolarOp;
 
-/// On which side of the isometry the positive factor stands.
+/// Position of the positive factor relative to the isometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -38,22 +38,22 @@ pub enum Side {
     Right,
 }
 
-/// The factors of a polar decomposition.
+/// Factors of a polar decomposition.
 #[derive(Clone, Debug)]
 pub struct Polar<T: LinalgScalar> {
-    /// The isometry, `[…, m, n]`.
+    /// Isometry, `[…, m, n]`.
     pub u: Tensor<T>,
-    /// The positive semidefinite factor, `[…, n, n]` (right) or `[…, m, m]` (left).
+    /// Positive semidefinite factor, `[…, n, n]` (right) or `[…, m, m]` (left).
     pub p: Tensor<T>,
-    /// Where `P` stands.
+    /// Position of `P`.
     pub side: Side,
 }
 
-/// `A = U P` or `A = P U`.
+/// Polar decomposition `A = U P` or `A = P U`.
 ///
-/// Shapes `[…, m, n]` → `[…, m, n]` and `[…, n, n]` (right) or `[…, m, m]` (left). A matrix
-/// without full rank gets the partial isometry `U = W Vᴴ`; a wide one (right) or a tall one
-/// (left) the adjoint of an isometry. Cost that of the thin singular value decomposition (Higham 1986).
+/// Shapes `[…, m, n]` → `[…, m, n]` and `[…, n, n]` (right) or `[…, m, m]` (left). For a rank-deficient matrix `U` is
+/// the partial isometry `W Vᴴ`; for a wide (right) or a tall (left) one the adjoint of an isometry. Cost that of the
+/// thin singular value decomposition (Higham 1986).
 ///
 /// # Errors
 /// `NotMatrix`; `NonFinite`, `NoConvergence` with the batch index.
@@ -98,7 +98,7 @@ pub fn vjp<M: Matrices>(u: &M, p: &M, u_cotangent: Option<&M>, p_cotangent: Opti
     }
 }
 
-/// `Ā` of the decomposition on this side.
+/// `Ā` of the decomposition with `P` on the given side.
 ///
 /// # Errors
 /// `RankDeficient`.
@@ -124,7 +124,7 @@ pub fn vjp_on<M: Matrices>(
     Ok(cotangent)
 }
 
-/// `Ā` of the right decomposition of a wide matrix: `P = Uᴴ A` with `U` and `A = P' U` from the left,
+/// `Ā` of the right decomposition of a wide matrix: `P = Uᴴ A`, with `U` from the left decomposition `A = P' U`,
 /// where `P' = U P Uᴴ` is regular.
 fn vjp_wide<M: Matrices>(u: &M, p: &M, u_cotangent: Option<&M>, p_cotangent: Option<&M>) -> M {
     let left = u.matmul(p).matmul(&u.adjoint());
@@ -143,7 +143,7 @@ fn vjp_wide<M: Matrices>(u: &M, p: &M, u_cotangent: Option<&M>, p_cotangent: Opt
     }
 }
 
-/// `dU` and `dP` of the decomposition on this side.
+/// `dU` and `dP` of the decomposition with `P` on the given side.
 ///
 /// # Errors
 /// `RankDeficient`.
@@ -165,7 +165,7 @@ pub fn jvp_on<M: Matrices>(side: Side, u: &M, p: &M, da: &M) -> Result<(M, M)> {
     Ok((du, dp))
 }
 
-/// The equations inside of the rules fail for lack of rank.
+/// Converts failures of the equations inside of the rules to `RankDeficient`.
 fn named<M: Matrices>(op: &'static str, out: &M) -> Result<()> {
     let required = out.rows().min(out.cols());
     Err(match out.error() {

@@ -13,7 +13,7 @@ use crate::vocabulary::{Batched, Matrices};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PolarOp {
-    /// Where `P` stands.
+    /// Position of `P`.
     pub side: Side,
 }
 

@@ -4,7 +4,7 @@ use crate::operation::Part;
 use crate::testing::*;
 use t4a_algebra::Real;
 
-/// Ties are no matter here.
+/// Includes a tie, which does not affect the derivative.
 const VALUES: [f64; 3] = [2.0, 1.0, 1.0];
 
 fn matrices<T: LinalgScalar>() -> [(Tensor<T>, Side); 6] {

@@ -1,7 +1,7 @@
 //! Integer powers of square matrices by repeated squaring.
 //!
-//! Written in the vocabulary: on dual numbers it is the Fréchet derivative
-//! `L(A, E) = Σⱼ Aʲ E Aᵏ⁻¹⁻ʲ`, and `Ā = L(Aᴴ, B̄)`.
+//! Generic over [`Matrices`]: on dual numbers it is the Fréchet derivative `L(A, E) = Σⱼ Aʲ E Aᵏ⁻¹⁻ʲ`, and `Ā = L(Aᴴ,
+//! B̄)`.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Dual, Matrices};
 
-/// `Aᵏ` in the vocabulary.
+/// `Aᵏ` for any implementor of [`Matrices`].
 pub fn power<M: Matrices>(a: &M, k: i64) -> M {
     let unit = a.identity(a.rows());
     let mut square = if k < 0 { a.solve(&unit) } else { a.clone() };
@@ -31,20 +31,20 @@ pub fn power<M: Matrices>(a: &M, k: i64) -> M {
     product.unwrap_or(unit)
 }
 
-/// `L(A, dA)` in the vocabulary. Cost three times that of the power.
+/// `L(A, dA)` for any implementor of [`Matrices`]. Cost three times that of the power.
 pub fn jvp<M: Matrices>(a: &M, da: &M, k: i64) -> M {
     power(&Dual::new(a.clone(), da.clone()), k).into_tangent()
 }
 
-/// `Ā = L(Aᴴ, B̄)` in the vocabulary.
+/// `Ā = L(Aᴴ, B̄)` for any implementor of [`Matrices`].
 pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M, k: i64) -> M {
     jvp(&a.adjoint(), b_cotangent, k)
 }
 
-/// `Aᵏ`, the inverse of `A⁻ᵏ` for `k < 0`, the unit matrix for `k = 0`.
+/// Matrix power `Aᵏ`; the inverse of `A⁻ᵏ` for `k < 0`, the unit matrix for `k = 0`.
 ///
-/// Shapes `[…, n, n]` → `[…, n, n]`. Cost at most 2 log₂ k products, and an inverse for negative `k`.
-/// Elements beyond the range of the type, or NaN, spread as in a product.
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost at most 2 log₂ k products, and an inverse for negative `k`. Overflow and
+/// NaN propagate as in a product.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.

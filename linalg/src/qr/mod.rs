@@ -1,7 +1,7 @@
-//! QR factorisation and its relatives: thin, complete, column-pivoted; LQ, QL, RQ.
+//! QR factorisation: thin, complete, column-pivoted; also LQ, QL and RQ.
 //!
-//! The diagonal of the triangular factor is real and ≥ 0, which makes the factorisation of a
-//! matrix of full rank unique.
+//! The diagonal of the triangular factor is real and ≥ 0, which makes the factorisation of a matrix of full rank
+//! unique.
 
 mod op;
 mod relatives;
@@ -25,7 +25,7 @@ pub use op::{LqOp, QrOp, QrPivotedOp};
 pub use relatives::{Lq, Ql, Rq, lq, lq_ex, ql, ql_ex, rq, rq_ex};
 pub use rule::{jvp, vjp};
 
-/// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`.
+/// QR factorisation `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
 pub struct Qr<T: LinalgScalar> {
     /// Orthonormal columns, `[…, m, k]`, or `[…, m, m]` if complete.
@@ -34,7 +34,7 @@ pub struct Qr<T: LinalgScalar> {
     pub r: Tensor<T>,
 }
 
-/// How many columns `Q` has.
+/// Number of columns of `Q`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -45,7 +45,7 @@ pub enum Columns {
     Complete,
 }
 
-/// `A = Q R`.
+/// QR factorisation `A = Q R`.
 ///
 /// Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`. Cost about 2·m·n·k flops for each factor.
 ///
@@ -66,7 +66,7 @@ pub fn qr_ex<T: LinalgScalar>(a: &Tensor<T>, columns: Columns) -> Result<(Qr<T>,
     Ok((out, info))
 }
 
-/// `A[:, p] = Q R` with |R₀₀| ≥ |R₁₁| ≥ …: reveals the rank.
+/// QR factorisation with column pivoting, `A[:, p] = Q R` with |R₀₀| ≥ |R₁₁| ≥ …; reveals the rank.
 ///
 /// Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]` and a permutation of the `n` columns.
 ///
@@ -108,7 +108,7 @@ fn factor<T: LinalgScalar>(
     let mut r = Output::<T>::new(shape.batch, width, n)?;
     let mut perm = Output::<i64>::new(shape.batch, if pivoted { n } else { 0 }, 1)?;
     if k == 0 {
-        // Not a step for each of the rows or columns that have no elements.
+        // Empty rows and columns need no Householder steps.
         q.mats()?.into_iter().for_each(|q| q.diagonal_mut().fill(T::ONE));
         perm.slices()?.into_iter().for_each(|mut order| order.spoil());
         let route = Route::native(Path::Empty);
@@ -136,7 +136,7 @@ fn factor<T: LinalgScalar>(
             let scale = Scale::apply(copy, largest);
             let (forward, inverse) = order.split_at_mut(n);
             forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
-            // faer's search for a pivot in a matrix of zeros ends in NaN.
+            // faer's pivot search in a zero matrix gives NaN.
             let any = copy.iter().any(|&x| x != T::ZERO);
             let columns = (pivoted && any).then_some([forward, inverse]);
             let a = MatMut::from_column_major_slice_mut(copy, m, n);

@@ -1,4 +1,4 @@
-//! LQ, QL and RQ, by adjoints and flips of QR.
+//! LQ, QL and RQ factorisations, by adjoints and flips of QR.
 //!
 //! ```text
 //! LQ:  Aᴴ = Qᴴ Lᴴ is QR          QL:  A J = (Q J)(J L J) is QR          RQ:  J A = (J R J)(J Q) is LQ
@@ -12,30 +12,30 @@ use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
-/// `A = L Q`, rows of `Q` orthonormal, `k = min(m, n)`.
+/// LQ factorisation `A = L Q`; rows of `Q` are orthonormal, `k = min(m, n)`.
 #[derive(Clone, Debug)]
 pub struct Lq<T: LinalgScalar> {
     /// Lower trapezoidal, `[…, m, k]`.
     pub l: Tensor<T>,
-    /// `[…, k, n]`.
+    /// Orthonormal rows, `[…, k, n]`.
     pub q: Tensor<T>,
 }
 
-/// `A = Q L`, columns of `Q` orthonormal, `k = min(m, n)`.
+/// QL factorisation `A = Q L`; columns of `Q` are orthonormal, `k = min(m, n)`.
 #[derive(Clone, Debug)]
 pub struct Ql<T: LinalgScalar> {
-    /// `[…, m, k]`.
+    /// Orthonormal columns, `[…, m, k]`.
     pub q: Tensor<T>,
     /// Lower trapezoidal towards the last column, `[…, k, n]`.
     pub l: Tensor<T>,
 }
 
-/// `A = R Q`, rows of `Q` orthonormal, `k = min(m, n)`.
+/// RQ factorisation `A = R Q`; rows of `Q` are orthonormal, `k = min(m, n)`.
 #[derive(Clone, Debug)]
 pub struct Rq<T: LinalgScalar> {
     /// Upper trapezoidal towards the last row, `[…, m, k]`.
     pub r: Tensor<T>,
-    /// `[…, k, n]`.
+    /// Orthonormal rows, `[…, k, n]`.
     pub q: Tensor<T>,
 }
 
@@ -62,7 +62,7 @@ fn flip<T: LinalgScalar>(t: &Tensor<T>, which: Reverse) -> Result<Tensor<T>> {
     })
 }
 
-/// `A = L Q`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
+/// LQ factorisation `A = L Q`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
 ///
 /// # Errors
 /// As [`qr`](super::qr()).
@@ -81,7 +81,7 @@ pub fn lq_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Lq<T>, Tensor<i32>)> {
     Ok((Lq { l: adjoint(&r)?, q: adjoint(&q)? }, info))
 }
 
-/// `A = Q L`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
+/// QL factorisation `A = Q L`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
 ///
 /// # Errors
 /// As [`qr`](super::qr()).
@@ -100,7 +100,7 @@ pub fn ql_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Ql<T>, Tensor<i32>)> {
     Ok((Ql { q: flip(&q, Reverse::Cols)?, l: flip(&r, Reverse::Both)? }, info))
 }
 
-/// `A = R Q`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
+/// RQ factorisation `A = R Q`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
 ///
 /// # Errors
 /// As [`qr`](super::qr()).

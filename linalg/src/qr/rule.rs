@@ -19,14 +19,14 @@ use crate::error::{LinalgError, Result};
 use crate::triangular::Triangle;
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
-/// Rejects triangular factors with a diagonal entry that is zero to rounding.
+/// Checks that no diagonal entry of the triangular factor is zero up to rounding.
 pub(crate) fn check_full_rank<M: Matrices>(op: &'static str, r: &M) -> Result<()> {
     let diagonal = r.diagonal().re();
     let limit = diagonal.largest().scale(r.epsilon() * rounding(r.rows().max(r.cols())));
     let required = diagonal.cols();
     for (batch, small) in diagonal.within(&limit).norms()?.into_iter().enumerate() {
         if small > 0.0 {
-            // The norm of an indicator is the root of the number of its ones.
+            // The Frobenius norm of an indicator is the square root of its number of ones.
             let rank = required - (small * small).round() as usize;
             return Err(LinalgError::RankDeficient { op, batch, rank, required });
         }
@@ -34,7 +34,7 @@ pub(crate) fn check_full_rank<M: Matrices>(op: &'static str, r: &M) -> Result<()
     Ok(())
 }
 
-/// The Hermitian matrix with this lower triangle and the real part of the diagonal.
+/// Hermitian matrix with this lower triangle and the real part of the diagonal.
 fn copyltu<M: Matrices>(m: &M) -> M {
     let lower = m.mask(Region::Lower(-1));
     let diagonal = M::from_re(&m.mask(Region::Diagonal).re());

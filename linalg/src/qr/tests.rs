@@ -71,7 +71,7 @@ fn relatives<T: LinalgScalar>() {
 const WELL: [&[usize]; 4] = [&[2, 4, 4], &[6, 3], &[3, 5], &[2, 1]];
 
 fn matrix<T: LinalgScalar>(shape: &[usize]) -> Tensor<T> {
-    // A dominant diagonal from either corner keeps every leading and trailing block regular.
+    // Dominant diagonals from both corners keep every leading and trailing block regular.
     let a = random::<T>(3, shape);
     let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
     let from_top = Batched::new(&a).constant(m, n, 2.0).mask(Region::Diagonal);
@@ -99,7 +99,7 @@ fn moved<T: LinalgScalar>(columns: Columns, a: &Tensor<T>, da: &Tensor<T>) -> Re
     Ok(Qr { q, r })
 }
 
-/// The complete factor through `Q⊥ Q⊥ᴴ C`, which does not depend on the basis of the complement.
+/// Complete factor through `Q⊥ Q⊥ᴴ C`, which is independent of the basis of the complement.
 fn complete<T: LinalgScalar>() {
     let columns = Columns::Complete;
     let split = |q: &Tensor<T>| Batched::new(q).slice(0..6, 3..6);
@@ -133,8 +133,7 @@ fn relative_derivatives<T: LinalgScalar>() {
     }
 }
 
-/// Columns that are dependent to a small part of a column, which faer takes for rounding: up to 16 m ε.
-/// The last columns are what would be lost.
+/// Nearly dependent columns, whose remainder faer treats as rounding: up to 16 m ε. The last columns would be lost.
 fn nearly_dependent<T: LinalgScalar>() {
     for (m, n) in [(300, 4), (70, 70), (9, 14), (40, 20)] {
         let k = m.min(n);
@@ -171,7 +170,7 @@ fn errors_name_the_matrix() {
     assert_eq!(info.to_vec().unwrap(), [0, -2]);
     assert!(Batched::new(&out.q).norms().unwrap()[0].is_finite());
     assert!(qr_pivoted(&a, Columns::Thin).is_err());
-    // Rank 1: factors exist, their derivative does not.
+    // Rank 1: the factors exist, their derivative does not.
     let column = [1.0, -2.0, 0.5, 4.0, 0.0, 1.0, 2.0, -1.0];
     let flat = column.iter().flat_map(|x| [*x, 0.0, 2.0 * x]).collect();
     let flat = Tensor::<f64>::from_vec(flat, &[2, 4, 3]).unwrap();
@@ -183,7 +182,7 @@ fn errors_name_the_matrix() {
         "{error}"
     );
     assert!(moved(Columns::Thin, &flat, &flat).is_err());
-    // A loss of a complete Q that sees the basis of the complement.
+    // A loss of a complete Q that depends on the basis of the complement.
     let a = random::<f64>(1, &[4, 2]);
     let error = pulled(Columns::Complete, &a, Some(&random(2, &[4, 4])), None).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "qr_vjp", .. }));
@@ -203,7 +202,7 @@ fn empty_matrices_and_batches_are_fine() {
     }
 }
 
-/// Zero columns, and zero matrices: `Q` is an isometry all the same.
+/// Zero columns and zero matrices: `Q` is an isometry.
 fn zeros<T: LinalgScalar>() {
     for (m, n) in [(1, 1), (2, 2), (5, 3), (3, 5), (40, 30)] {
         for rank in 0..3.min(m).min(n) {

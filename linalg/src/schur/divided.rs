@@ -1,5 +1,5 @@
-//! First divided differences `f[a, b] = (f(b) − f(a))/(b − a)`, `f′(a)` if `a = b`, to full precision:
-//! the elements beside the diagonal of a function of a triangular matrix are `t f[a, b]`.
+//! First divided differences `f[a, b] = (f(b) − f(a))/(b − a)`, `f′(a)` if `a = b`, to full precision. The first
+//! superdiagonal of a function of a triangular matrix is `t f[a, b]`.
 //!
 //! Reference: N. Higham, *Functions of Matrices*, section 11.6.2; N. Higham, L. Lin 2011.
 
@@ -14,7 +14,7 @@ pub(crate) fn quotient(x: c64, y: c64) -> c64 {
     let size = y.re.abs().max(y.im.abs());
     let (near, size) = match size.is_normal() {
         true => (y / size, size),
-        // The reciprocal of a number that is not normal may be infinite.
+        // The reciprocal of a subnormal number may overflow.
         false => (y * TO_NORMAL / (size * TO_NORMAL), size),
     };
     (x * near.conj() / near.norm_sqr()) / size
@@ -22,13 +22,13 @@ pub(crate) fn quotient(x: c64, y: c64) -> c64 {
 
 const TO_NORMAL: f64 = (1u64 << 60) as f64;
 
-/// The principal square root, its smaller part without cancellation.
+/// Principal square root; its smaller part is computed without cancellation.
 pub(crate) fn sqrt(z: c64) -> c64 {
     let size = z.re.abs().max(z.im.abs());
     if size == 0.0 {
         return z;
     }
-    // An even power of two changes no digit.
+    // An even power of two is an exact scaling.
     let half = 2f64.powi((size.log2() / 2.0) as i32);
     let z = z / half / half;
     let large = ((z.norm() + z.re.abs()) / 2.0).sqrt();
@@ -55,7 +55,7 @@ fn ln_1p(z: c64) -> c64 {
 
 /// `ln b − ln a` of principal logarithms.
 fn ln_difference(a: c64, b: c64) -> c64 {
-    // Relative to the smaller one: 1 + z does not vanish.
+    // Relative to the smaller one, so that 1 + z does not vanish.
     if b.norm() < a.norm() {
         return -ln_difference(b, a);
     }
@@ -84,7 +84,7 @@ pub(crate) fn power(p: f64, a: c64, b: c64) -> c64 {
 
 /// `exp[a, b]`.
 pub(crate) fn exp(a: c64, b: c64) -> c64 {
-    // The larger value comes first: nothing overflows before the result.
+    // The larger value is factored out: no intermediate overflows before the result.
     let (a, b) = if a.re >= b.re { (a, b) } else { (b, a) };
     let value = a.exp();
     if a == b { value } else { value * quotient(exp_m1(b - a), b - a) }

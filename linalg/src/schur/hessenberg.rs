@@ -8,15 +8,15 @@ use t4a_linalg_kernels::Kernels;
 
 use super::square::{Square, ZERO};
 
-/// Number of reflections that are applied to `Q` at once; smaller matrices take them one by one.
+/// Number of reflections applied to `Q` as one block; smaller matrices apply them one by one.
 const BLOCK: usize = 32;
 
-/// Overwrites `a` by `H` and returns `Q`. Cost about 14·n³/3 complex products.
+/// Overwrites `a` with `H` and returns `Q`. Cost about 14·n³/3 complex products.
 pub(super) fn reduce(a: &mut Square) -> Square {
     let n = a.n();
     let (mut v, mut w) = (vec![ZERO; n], vec![ZERO; n]);
     let mut q = Square::identity(n);
-    // The vectors of the reflections, without the rows above.
+    // Householder vectors without their leading zeros.
     let mut vectors: Vec<(usize, Vec<c64>)> = Vec::new();
     for k in 0..n.saturating_sub(2) {
         v[k + 1..].copy_from_slice(&a.col(k)[k + 1..]);
@@ -34,12 +34,12 @@ pub(super) fn reduce(a: &mut Square) -> Square {
             false => vectors.push((k + 1, v[k + 1..].to_vec())),
         }
     }
-    // The last reflections change the fewest rows and columns.
+    // Last reflections first: they affect the fewest rows and columns.
     vectors.chunks(BLOCK).rev().for_each(|block| reflect(&mut q, block));
     q
 }
 
-/// `Q ← (I − V T Vᴴ) Q`, the product of reflections `I − 2 v vᴴ`; rows and columns before the first are those of
+/// `Q ← (I − V T Vᴴ) Q`, the product of reflections `I − 2 v vᴴ`; rows and columns before the first one are those of
 /// the unit matrix.
 ///
 /// Reference: R. Schreiber, C. Van Loan 1989.
@@ -83,8 +83,8 @@ fn reflect(q: &mut Square, block: &[(usize, Vec<c64>)]) {
     }
 }
 
-/// Replaces `x` by the unit vector `v` with `(I − 2 v vᴴ) x = β e₁` and returns `β`; `None` if `x` is
-/// such a vector.
+/// Replaces `x` with the unit vector `v` for which `(I − 2 v vᴴ) x = β e₁`, and returns `β`; `None` if `x` is a
+/// multiple of e₁.
 pub(super) fn reflector(x: &mut [c64]) -> Option<c64> {
     if x[1..].iter().all(|x| *x == ZERO) {
         return None;
@@ -95,14 +95,14 @@ pub(super) fn reflector(x: &mut [c64]) -> Option<c64> {
         0.0 => c64::new(1.0, 0.0),
         r => x[0] / r,
     };
-    // No cancellation: both summands have one phase.
+    // No cancellation: both summands have the same phase.
     x[0] += phase;
     let length = norm(x);
     x.iter_mut().for_each(|x| *x /= length);
     Some(-phase * size)
 }
 
-/// `‖x‖`, also where squares leave the range.
+/// `‖x‖` without overflow and underflow.
 fn norm(x: &[c64]) -> f64 {
     let largest = x.iter().map(|x| x.re.abs().max(x.im.abs())).fold(0.0, f64::max);
     match largest.is_normal() {

@@ -1,7 +1,7 @@
-//! The QR iteration with single shifts on a complex Hessenberg matrix.
+//! Single-shift QR iteration on a complex Hessenberg matrix.
 //!
-//! A sweep from row `m` to `hi` runs over the columns: each takes all rotations from the left that precede
-//! it, then mixes with its neighbour, so that all memory is read in its order.
+//! A sweep from row `m` to `hi` iterates over the columns: each column is multiplied by all preceding rotations from
+//! the left, then combined with its neighbour, so that memory is accessed in order.
 //!
 //! Reference: LAPACK `zlahqr`; M. Ahues, F. Tisseur 1997 (deflation); G. Golub, C. Van Loan, *Matrix
 //! Computations*, section 7.5.
@@ -54,8 +54,8 @@ pub(super) fn size(x: c64) -> f64 {
     x.re.abs() + x.im.abs()
 }
 
-/// Overwrites the Hessenberg matrix `h` by its triangular factor and `q` by `q` times the unitary one;
-/// `false` without convergence. `h` has a norm far from both ends of the range.
+/// Overwrites the Hessenberg matrix `h` with its triangular factor and `q` with `q` times the unitary one; `false`
+/// without convergence. The norm of `h` must be far from both ends of the range.
 pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
     let n = h.n();
     let tiny = tiny(h);
@@ -75,7 +75,7 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
             return false;
         }
         let shift = match steps % 20 {
-            // Exceptional shifts, where those below go around in circles.
+            // Exceptional shifts, when the standard ones cycle.
             10 => h[(lo, lo)] + 0.75 * size(h[(lo + 1, lo)]),
             0 => h[(hi, hi)] + 0.75 * size(h[(hi, hi - 1)]),
             _ => wilkinson(h, hi),
@@ -85,12 +85,12 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
     true
 }
 
-/// Below this nothing of a matrix of this norm is left.
+/// Elements below this are negligible for a matrix of this norm.
 pub(super) fn tiny(h: &Square) -> f64 {
     f64::MIN_POSITIVE / f64::EPSILON * h.n() as f64 * h.largest()
 }
 
-/// True if the element below diagonal entry `k − 1` may be taken for zero.
+/// True if the element below diagonal entry `k − 1` is negligible.
 pub(super) fn negligible(h: &Square, k: usize, tiny: f64) -> bool {
     let below = size(h[(k, k - 1)]);
     if below <= tiny {
@@ -113,7 +113,7 @@ pub(super) fn negligible(h: &Square, k: usize, tiny: f64) -> bool {
     ba * (ab / sum) <= tiny.max(f64::EPSILON * (bb * (aa / sum)))
 }
 
-/// The eigenvalue of the last `2 × 2` block that is closer to its last entry.
+/// Wilkinson shift: the eigenvalue of the last `2 × 2` block that is closer to its last entry.
 fn wilkinson(h: &Square, hi: usize) -> c64 {
     let last = h[(hi, hi)];
     let u = h[(hi - 1, hi)].sqrt() * h[(hi, hi - 1)].sqrt();
@@ -138,7 +138,7 @@ fn sweep(
     rotations: &mut Vec<Rotation>,
 ) {
     let n = h.n();
-    // From the last row where two neighbours below the diagonal are small together.
+    // Start at the last row where two consecutive subdiagonal elements are small.
     let small = |m: usize| {
         let first = h[(m, m)] - shift;
         let scale = size(first) + size(h[(m + 1, m)]);

@@ -1,17 +1,16 @@
-//! The complex Schur decomposition `A = Q T Qᴴ`, `T` upper triangular, and functions of matrices by it:
-//! `f(A) = Q f(T) Qᴴ`.
+//! Complex Schur decomposition `A = Q T Qᴴ`, `T` upper triangular, and matrix functions `f(A) = Q f(T) Qᴴ`.
 //!
-//! Triangular matrices keep their elements, Hermitian ones have a diagonal `T`, and a matrix
-//! `[[B, E], [0, B]]`, by which derivatives are computed (module `frechet`), has that of `B` twice.
-//! All others are reduced to Hessenberg form and iterated. Real matrices are complex ones here, and single
-//! precision is double.
+//! Triangular matrices are not changed, Hermitian ones have a diagonal `T`, and a block matrix `[[B, E], [0, B]]`, by
+//! which derivatives are computed (module `frechet`), uses the form of `B` twice. All others are reduced to
+//! Hessenberg form and iterated. Computations are in double precision complex arithmetic, also for real and single
+//! precision matrices.
 //!
 //! ```text
-//! square       matrices by columns
+//! square       column-major matrices
 //! hessenberg   A = Q H Qᴴ
 //! iteration    H = Q T Qᴴ
-//! multishift   the same for large matrices
-//! divided      elements beside the diagonal of a function of T
+//! multishift   H = Q T Qᴴ for large matrices
+//! divided      first superdiagonal of a function of T
 //! ```
 //!
 //! Reference: G. Golub, C. Van Loan, *Matrix Computations*, chapter 7.
@@ -38,7 +37,7 @@ use crate::threads::Work;
 
 use square::{ONE, Square, ZERO, store, widened};
 
-/// `A = Q T Qᴴ` of a batch of square matrices.
+/// Schur decomposition `A = Q T Qᴴ` of a batch of square matrices.
 #[derive(Clone, Debug)]
 pub struct Schur<T: LinalgScalar> {
     /// Unitary, `[…, n, n]`.
@@ -47,7 +46,7 @@ pub struct Schur<T: LinalgScalar> {
     pub t: Tensor<T::Complex>,
 }
 
-/// `A = Q T Qᴴ`; no derivative.
+/// Schur decomposition `A = Q T Qᴴ`; not differentiable.
 ///
 /// Shapes `[…, n, n]` → `[…, n, n]`, `[…, n, n]`, both complex. Cost about 25·n³ complex products.
 ///
@@ -80,21 +79,21 @@ pub fn schur_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Schur<T>, Tensor<i32>
     Ok((Schur { q: q.matrices(route)?, t: t.matrices(route)? }, info))
 }
 
-/// `A = Q T Qᴴ` of one matrix, `Q = I ⊗ q`.
+/// Schur decomposition `A = Q T Qᴴ` of one matrix, with `Q = I ⊗ q`.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     /// Upper triangular.
     pub(crate) t: Square,
     /// `m × m`, `m` a divisor of `n`; `None` is the unit matrix.
     q: Option<Square>,
-    /// True if the eigenvalues are elements of the matrix, free of rounding.
+    /// True if the eigenvalues are elements of the input, without rounding errors.
     pub(crate) exact: bool,
-    /// True for a Hermitian matrix; `T` is diagonal and real then.
+    /// True for a Hermitian matrix; `T` is then diagonal and real.
     pub(crate) hermitian: bool,
 }
 
 impl Form {
-    /// `None` without convergence. The largest element is far from both ends of the range.
+    /// `None` without convergence. The largest element must be far from both ends of the range.
     pub(crate) fn of(mut a: Square) -> Option<Self> {
         let n = a.n();
         if a.is_upper() {
@@ -128,7 +127,7 @@ impl Form {
         done.then_some(Self { t: a, q: Some(q), exact: false, hermitian: false })
     }
 
-    /// Of `[[B, E], [0, B]]`: `[[T, qᴴ E q], [0, T]]`; the outer option is `None` for other matrices.
+    /// Form of `[[B, E], [0, B]]`: `[[T, qᴴ E q], [0, T]]`; the outer option is `None` for other matrices.
     fn of_twice(a: &Square) -> Option<Option<Self>> {
         let (n, half) = (a.n(), a.n() / 2);
         let same = |j: usize| {
@@ -146,7 +145,7 @@ impl Form {
         Some(Some(Self { t, hermitian: false, ..form }))
     }
 
-    /// `Qᴴ X Q` or `Q X Qᴴ`.
+    /// `Qᴴ X Q`, or `Q X Qᴴ` if `inverse`.
     fn turned(&self, x: &Square, inverse: bool) -> Square {
         let Some(q) = &self.q else { return x.clone() };
         let (m, qh) = (q.n(), q.adjoint());
@@ -171,7 +170,7 @@ impl Form {
         Square::from_fn(n, |i, j| if i / m == j / m { q[(i % m, j % m)] } else { ZERO })
     }
 
-    /// Of `Aᴴ`: its triangle in the opposite order.
+    /// Form of `Aᴴ`, with the diagonal in reverse order.
     pub(crate) fn adjoint(&self) -> Self {
         let (n, q) = (self.t.n(), self.unitary());
         let flip = |i: usize| n - 1 - i;
@@ -183,12 +182,12 @@ impl Form {
         }
     }
 
-    /// An eigenvalue.
+    /// Eigenvalue `i`.
     pub(crate) fn value(&self, i: usize) -> c64 {
         self.t[(i, i)]
     }
 
-    /// A bound on the error of an eigenvalue by rounding.
+    /// Bound on the rounding error of an eigenvalue.
     pub(crate) fn uncertainty(&self) -> f64 {
         if self.exact {
             return 0.0;
@@ -197,19 +196,19 @@ impl Form {
         f64::EPSILON * rounding(self.t.n()) * largest
     }
 
-    /// True if an eigenvalue is negative, to rounding.
+    /// True if an eigenvalue is negative up to rounding.
     pub(crate) fn on_negative_axis(&self) -> bool {
         let limit = self.uncertainty();
         (0..self.t.n()).map(|i| self.value(i)).any(|z| z.re < -limit && z.im.abs() <= limit)
     }
 }
 
-/// Brings matrices from both ends of the range.
+/// Scales matrices away from both ends of the range.
 pub(crate) fn moderate(data: &mut [c64]) -> Scale {
     Scale::apply(data, largest)
 }
 
-/// Calls `body` with the Schur form of each matrix, scaled.
+/// Calls `body` with the Schur form of each scaled matrix.
 pub(crate) fn each<T: LinalgScalar, J: Slot>(
     op: &'static str,
     a: &Tensor<T>,

@@ -1,10 +1,10 @@
-//! The QR iteration with many shifts on a large complex Hessenberg matrix.
+//! Multishift QR iteration on a large complex Hessenberg matrix.
 //!
-//! A sweep moves a chain of bulges, one for each shift and two rows apart, down the diagonal. The rotations are
-//! those of sweeps with one shift after the other. They act on a window around the chain at first, and on
-//! the rest of the matrix by products with the product of the rotations. Between sweeps a window at the end is made
-//! triangular: values whose part of the spike beside it is negligible have converged (aggressive early
-//! deflation), the others are the shifts.
+//! A sweep chases a chain of bulges, one for each shift and two rows apart, down the diagonal. Its rotations are
+//! those of successive single-shift sweeps. They act on a window around the chain first, and on the rest of the
+//! matrix by products with the accumulated rotation. Between sweeps a window at the end is made triangular:
+//! eigenvalues whose spike element is negligible have converged (aggressive early deflation), the others are the next
+//! shifts.
 //!
 //! Reference: K. Braman, R. Byers, R. Mathias 2002, parts I and II; LAPACK `zlaqr0`, `zlaqr3`, `ztrexc`.
 
@@ -18,18 +18,18 @@ use super::hessenberg::{reduce, reflector};
 use super::iteration::{self, Rotation, negligible, size, tiny};
 use super::square::{Square, ZERO};
 
-/// Larger blocks take several shifts. Bench: `linalg`, rows `schur`.
+/// Size of active blocks from which several shifts are used. Bench: `linalg`, rows `schur`.
 pub(super) const LARGE: usize = 120;
 
-/// The matrix that becomes triangular, the unitary factor, and memory for products.
+/// The matrix to triangularise, the unitary factor, and workspace of products.
 struct Reduction<'a> {
     h: &'a mut Square,
     q: &'a mut Square,
     buffer: Vec<c64>,
 }
 
-/// Overwrites the Hessenberg matrix `h` by its triangular factor and `q` by `q` times the unitary one;
-/// `false` without convergence. `h` has a norm far from both ends of the range.
+/// Overwrites the Hessenberg matrix `h` with its triangular factor and `q` with `q` times the unitary one; `false`
+/// without convergence. The norm of `h` must be far from both ends of the range.
 pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
     let n = h.n();
     let tiny = tiny(h);
@@ -59,7 +59,7 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
         if converged > 0 {
             steps = 0;
         }
-        // Enough of the window has converged for another look at it.
+        // Enough of the window has converged to repeat the deflation before a sweep.
         if 7 * converged > count || end - start <= LARGE {
             continue;
         }
@@ -73,7 +73,7 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
     true
 }
 
-/// Number of shifts for an active block, and size of the window at its end.
+/// Number of shifts for an active block of size n, and size of the deflation window.
 fn shifts(n: usize) -> usize {
     match n {
         0..=149 => 10,
@@ -82,7 +82,7 @@ fn shifts(n: usize) -> usize {
     }
 }
 
-/// A diagonal block.
+/// Copy of a diagonal block.
 fn window(h: &Square, range: &Range<usize>) -> Square {
     let start = range.start;
     let mut block = Square::zeros(range.len());
@@ -93,7 +93,7 @@ fn window(h: &Square, range: &Range<usize>) -> Square {
 }
 
 impl Reduction<'_> {
-    /// Writes a diagonal block that was turned by `w`, and turns the rest of its rows and columns.
+    /// Writes a diagonal block transformed by `w`, and transforms the rest of its rows and columns.
     fn turn(&mut self, range: Range<usize>, block: &Square, w: &Square) {
         let n = self.h.n();
         for j in range.clone() {
@@ -129,7 +129,7 @@ impl Reduction<'_> {
         }
     }
 
-    /// Makes a small block triangular.
+    /// Triangularises a small block.
     fn finish(&mut self, range: Range<usize>) -> bool {
         if range.len() < 2 {
             return true;
@@ -142,7 +142,8 @@ impl Reduction<'_> {
         true
     }
 
-    /// The number of values at the end that have converged, and shifts; `None` without convergence of the window.
+    /// Number of eigenvalues at the end that have converged, and the shifts; `None` without convergence of the
+    /// window.
     fn deflate(
         &mut self,
         range: Range<usize>,
@@ -154,7 +155,7 @@ impl Reduction<'_> {
         if !iteration::triangularise(&mut t, &mut v) {
             return None;
         }
-        // Larger than the window: the block has a column before it.
+        // The active block is larger than the window, so the window has a preceding column.
         let spike = self.h[(last.start, last.start - 1)];
         let (mut kept, mut tested) = (count, 0);
         while tested < kept {
@@ -183,7 +184,7 @@ impl Reduction<'_> {
         Some((count - kept, shifts))
     }
 
-    /// A sweep with all shifts from the first row of a block to its last.
+    /// Sweep with all shifts from the first row of a block to its last.
     fn sweep(&mut self, range: Range<usize>, shifts: &[c64]) {
         let (first, last) = (range.start, range.end - 1);
         let span = 2 * shifts.len().saturating_sub(1);
@@ -191,7 +192,7 @@ impl Reduction<'_> {
         let steps = last - first + span;
         for group in (0..steps).step_by(stride) {
             let group = group..(group + stride).min(steps);
-            // Rotations of rows k and k + 1 change columns k − 1 to k + 1 and rows up to k + 2.
+            // Rotations of rows k and k + 1 affect columns k − 1 to k + 1 and rows up to k + 2.
             let low = first + group.start.saturating_sub(span);
             let high = (first + group.end - 1).min(last - 1);
             let rows = low.saturating_sub(1).max(first)..(high + 2).min(last) + 1;
@@ -213,7 +214,7 @@ impl Reduction<'_> {
     }
 }
 
-/// One rotation of rows and columns `k` and `k + 1`: the first of a bulge, from its shift, or the next.
+/// Rotates rows and columns `k` and `k + 1`: starts a bulge from its shift, or chases it.
 fn rotate(h: &mut Square, w: &mut Square, k: usize, shift: Option<c64>) {
     let n = h.n();
     let rotation = match shift {
@@ -233,7 +234,7 @@ fn rotate(h: &mut Square, w: &mut Square, k: usize, shift: Option<c64>) {
     rotation.right(x, y);
 }
 
-/// Exchanges two neighbours on the diagonal of a triangle.
+/// Exchanges two neighbouring diagonal entries of a triangular matrix.
 fn swap(t: &mut Square, v: &mut Square, k: usize) {
     let (first, second) = (t[(k, k)], t[(k + 1, k + 1)]);
     let (rotation, _) = Rotation::of(t[(k, k + 1)], second - first);
@@ -246,8 +247,8 @@ fn swap(t: &mut Square, v: &mut Square, k: usize) {
     rotation.right(x, y);
 }
 
-/// Turns the leading `kept` values so that only the first of them has a part of the spike, and makes their
-/// block a Hessenberg matrix again.
+/// Rotates the leading `kept` eigenvalues so that only the first has a spike element, and reduces their block to
+/// Hessenberg form.
 fn gather(t: &mut Square, v: &mut Square, kept: usize) {
     let n = t.n();
     let mut u: Vec<c64> = (0..kept).map(|i| v[(0, i)].conj()).collect();
@@ -266,7 +267,7 @@ fn gather(t: &mut Square, v: &mut Square, kept: usize) {
     }
     let mut block = window(t, &(0..kept));
     let w = reduce(&mut block);
-    // Of the window alone: rows beside the block, and all of V.
+    // Within the window: rows next to the block, and all of V.
     let mut inside = Reduction { h: t, q: v, buffer: Vec::new() };
     inside.turn(0..kept, &block, &w);
 }

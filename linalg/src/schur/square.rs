@@ -1,4 +1,4 @@
-//! Square complex matrices by columns, for algorithms on one matrix.
+//! Square complex column-major matrices, for algorithms on one matrix.
 
 use std::ops::{Index, IndexMut};
 
@@ -11,7 +11,7 @@ use crate::scalar::LinalgScalar;
 pub(crate) const ZERO: c64 = c64 { re: 0.0, im: 0.0 };
 pub(crate) const ONE: c64 = c64 { re: 1.0, im: 0.0 };
 
-/// An `n × n` matrix.
+/// Column-major `n × n` matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Square {
     n: usize,
@@ -31,12 +31,12 @@ impl IndexMut<(usize, usize)> for Square {
     }
 }
 
-/// Elements as complex ones in double precision.
+/// Converts elements to double precision complex numbers.
 pub(crate) fn widened<T: LinalgScalar>(x: &[T]) -> Vec<c64> {
     x.iter().map(|x| c64::new(Field::re(*x).to_f64(), Field::im(*x).to_f64())).collect()
 }
 
-/// Writes columns, the part of them that `T` holds; true if all of it is finite there.
+/// Writes columns, converted to `T`; returns true if all elements are finite in `T`.
 pub(crate) fn store<T: LinalgScalar>(columns: &[c64], mut out: MatMut<'_, T>) -> bool {
     let (mut finite, part) = (true, <T::R as Numeric>::from_f64);
     for (j, column) in columns.chunks_exact(out.nrows().max(1)).enumerate() {
@@ -68,7 +68,7 @@ impl Square {
         out
     }
 
-    /// From columns one behind the other, `n²` elements.
+    /// Matrix of `n²` column-major elements.
     pub(crate) fn from_columns(n: usize, data: Vec<c64>) -> Self {
         Self { n, data }
     }
@@ -77,7 +77,7 @@ impl Square {
         self.n
     }
 
-    /// All columns.
+    /// Column-major elements.
     pub(crate) fn data(&self) -> &[c64] {
         &self.data
     }
@@ -94,7 +94,7 @@ impl Square {
         &mut self.data[j * self.n..(j + 1) * self.n]
     }
 
-    /// Columns `k` and `k + 1`.
+    /// Mutable columns `k` and `k + 1`.
     pub(crate) fn neighbours(&mut self, k: usize) -> (&mut [c64], &mut [c64]) {
         let n = self.n;
         self.data[k * n..(k + 2) * n].split_at_mut(n)
@@ -134,7 +134,7 @@ impl Square {
         self
     }
 
-    /// `T⁻¹ B`, of an upper triangle.
+    /// Solution `T⁻¹ B` for an upper triangular matrix T.
     pub(crate) fn upper_solve(&self, mut b: Self) -> Self {
         if self.n > 0 {
             <c64 as Kernels>::solve_triangular(
@@ -154,18 +154,18 @@ impl Square {
         self.data.iter().map(|x| x.norm()).fold(0.0, f64::max)
     }
 
-    /// Largest sum of moduli of a column.
+    /// 1-norm: largest sum of moduli of a column.
     pub(crate) fn one_norm(&self) -> f64 {
         let sum = |j: usize| self.col(j).iter().map(|x| x.norm()).sum::<f64>();
         (0..self.n).map(sum).fold(0.0, f64::max)
     }
 
-    /// True if no element below the diagonal differs from zero.
+    /// True if all elements below the diagonal are zero.
     pub(crate) fn is_upper(&self) -> bool {
         (0..self.n).all(|j| self.col(j)[j + 1..].iter().all(|x| *x == ZERO))
     }
 
-    /// True if no element above the diagonal differs from zero.
+    /// True if all elements above the diagonal are zero.
     pub(crate) fn is_lower(&self) -> bool {
         (0..self.n).all(|j| self.col(j)[..j].iter().all(|x| *x == ZERO))
     }
@@ -175,12 +175,12 @@ impl Square {
         (0..self.n).all(|j| (0..=j).all(|i| self[(i, j)] == self[(j, i)].conj()))
     }
 
-    /// The block of `m × m` matrices in row `i` and column `j` of blocks.
+    /// Block `(i, j)` of a partition into `m × m` blocks.
     pub(crate) fn block(&self, m: usize, i: usize, j: usize) -> Self {
         Self::from_fn(m, |k, l| self[(i * m + k, j * m + l)])
     }
 
-    /// Writes that block.
+    /// Writes block `(i, j)`.
     pub(crate) fn set_block(&mut self, i: usize, j: usize, block: &Self) {
         let m = block.n;
         for l in 0..m {

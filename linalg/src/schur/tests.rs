@@ -9,7 +9,7 @@ fn complex<T: LinalgScalar>(a: &Tensor<T>) -> Batched<T::Complex> {
     Batched::new(a).to_complex()
 }
 
-/// `A = Q T Qᴴ` to rounding, `Q` unitary, `T` triangular.
+/// Checks `A = Q T Qᴴ` up to rounding, `Q` unitary, `T` triangular.
 #[track_caller]
 fn check_schur<T: LinalgScalar>(name: &str, a: &Tensor<T>) {
     let Schur { q, t } = schur(a).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -42,7 +42,7 @@ fn matrices<T: LinalgScalar>(sizes: &[usize]) -> Vec<(String, Tensor<T>)> {
         let grades = Batched::new(&grades);
         all.push((format!("rows graded {n}"), grades.matmul(&random).into_tensor().unwrap()));
         all.push((format!("columns graded {n}"), random.matmul(&grades).into_tensor().unwrap()));
-        // The unshifted iteration leaves it as it is.
+        // The unshifted QR iteration leaves this permutation matrix unchanged.
         let cycle = entries(n, &|i, j| f64::from(u8::from(i == (j + 1) % n)));
         all.push((format!("cycle {n}"), cycle));
         all.push((format!("ones {n}"), entries(n, &|_, _| 1.0)));
@@ -54,7 +54,7 @@ fn matrices<T: LinalgScalar>(sizes: &[usize]) -> Vec<(String, Tensor<T>)> {
             block.into_tensor().unwrap()
         }));
         all.push((format!("Hermitian {n}"), random.herm().into_tensor().unwrap()));
-        // F. Frank: eigenvalues of growing condition.
+        // Frank matrix: eigenvalues of growing condition numbers.
         let frank = |i: usize, j: usize| if j + 1 < i { 0 } else { n - i.max(j) };
         all.push((format!("Frank {n}"), entries(n, &|i, j| frank(i, j) as f64)));
     }
@@ -69,7 +69,7 @@ fn factors<T: LinalgScalar>() {
     }
 }
 
-/// Matrices that take several shifts at once.
+/// Matrices large enough for multishift sweeps.
 fn large<T: LinalgScalar>() {
     let others = ["zero", "lower", "twice", "Hermitian", "columns"];
     for (name, a) in matrices::<T>(&[multishift::LARGE + 24]) {
@@ -79,7 +79,7 @@ fn large<T: LinalgScalar>() {
     }
 }
 
-/// The factors of `2ᵉ A` are those of `A`, scaled.
+/// The factors of `2ᵉ A` are those of `A`, with T scaled.
 fn scaled<T: LinalgScalar>() {
     let far = if epsilon::<T>() < 1e-10 { 1000 } else { 110 };
     for (name, a) in matrices::<T>(&SMALL) {

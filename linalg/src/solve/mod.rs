@@ -19,12 +19,12 @@ pub use op::SolveOp;
 pub(crate) use rule::{apply_inverse, apply_inverse_adjoint};
 pub use rule::{jvp, vjp};
 
-/// The solution of `A X = B`.
+/// Solution of `A X = B`.
 ///
-/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`; `b` may be a vector `[n]`. Batches broadcast: a
-/// matrix with several right-hand sides is factored once ([`systems`](crate::systems)). Cost
-/// ⅔·n³ + 2·n²·r flops. A matrix that is singular to rounding has a solution, of no digits: its reciprocal
-/// condition number ([`cond`](crate::norm::cond)) is about the machine epsilon.
+/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`; `b` may be a vector `[n]`. Batches broadcast; a matrix with several
+/// right-hand sides is factored once ([`systems`](crate::systems)). Cost ⅔·n³ + 2·n²·r flops. The solution for a
+/// matrix that is singular up to rounding has no correct digits: its reciprocal condition number
+/// ([`cond`](crate::norm::cond)) is about the machine epsilon.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a
@@ -37,9 +37,9 @@ pub fn solve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>>
     })
 }
 
-/// As [`solve`], with the factors, which the derivative rules take, and an info tensor of the
-/// batch's shape instead of an error: 0, or `i + 1` if pivot `i` is zero, or
-/// [`NON_FINITE`](crate::error::NON_FINITE), [`OVERFLOW`](crate::error::OVERFLOW). The solution of a system that failed is NaN.
+/// [`solve`] with the factors, which the derivative rules use, and an info tensor of the batch's shape instead of an
+/// error: 0, or `i + 1` if pivot `i` is zero, or [`NON_FINITE`](crate::error::NON_FINITE),
+/// [`OVERFLOW`](crate::error::OVERFLOW). The solution of a failed system is NaN.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor`.
@@ -50,7 +50,7 @@ pub fn solve_ex<T: LinalgScalar>(
     check_system("solve", a, b)?;
     let (factors, mut info) = lu_factor_ex(a)?;
     let (x, solved) = lu_solve_ex(&factors, b, TriangleOp::None)?;
-    // What the factorisation found first is what counts.
+    // A failure of the factorisation takes precedence over one of the substitution.
     for (code, &later) in info.as_mut_slice()?.iter_mut().zip(solved.as_slice().unwrap_or_default())
     {
         *code = if *code == 0 { later } else { *code };
@@ -139,8 +139,8 @@ pub fn lu_solve_ex<T: LinalgScalar>(
 
 /// The solution of `X A = B`, batches broadcast.
 ///
-/// Shapes `[…, n, n]`, `[…, r, n]` → `[…, r, n]`, or a vector `[n]` for `x A = b`. Cost that of
-/// [`solve`] with `Aᵀ`: nothing is copied for it.
+/// Shapes `[…, n, n]`, `[…, r, n]` → `[…, r, n]`, or a vector `[n]` for `x A = b`. Cost that of [`solve`] with `Aᵀ`,
+/// which is a view.
 ///
 /// # Errors
 /// As [`solve`].

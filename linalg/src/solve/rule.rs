@@ -1,7 +1,7 @@
 //! Derivatives of `X = A⁻¹ B`, from the packed factors `A[p] = L U`.
 //!
-//! `B̄ = A⁻ᴴ X̄`, `Ā = −B̄ Xᴴ`; `dX = A⁻¹ (dB − dA X)`. For factors at hand the two triangular
-//! systems are differentiated one after the other.
+//! `B̄ = A⁻ᴴ X̄`, `Ā = −B̄ Xᴴ`; `dX = A⁻¹ (dB − dA X)`. If the factors are operands, the two triangular systems are
+//! differentiated one after another.
 
 use crate::error::Result;
 use crate::permutation::Permutation;

@@ -72,7 +72,7 @@ fn subnormal_systems_have_solutions() {
         x.into_tensor().unwrap()
     };
     let want = solve(&a, &b).unwrap();
-    // Powers of two, of which these elements are exact.
+    // Powers of two, which make these elements exact.
     for (c, d) in [(-1060, -1060), (-1050, -100)] {
         let x = solve(&times(&a, c), &times(&b, d)).unwrap();
         assert_close(&times(&x, c - d), &want, 1e-4);

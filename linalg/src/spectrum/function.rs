@@ -1,4 +1,4 @@
-//! Functions of the values of a matrix with their first and second derivatives along directions.
+//! Functions of the values of a matrix with their first and second directional derivatives.
 
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result};
@@ -6,8 +6,8 @@ use crate::hermitian::{self, Elementary, check_domain};
 use crate::svd;
 use crate::vocabulary::{Factors, Matrices, RealMatrices, Spectrum};
 
-/// A function `U f(S) Vᴴ` whose derivatives have no error at ties. Their tables are real and symmetric, and the
-/// second derivative is a symmetric form: each derivative is its own transpose.
+/// Function `U f(S) Vᴴ` whose derivatives are defined at ties. The tables of divided differences are real and
+/// symmetric, and the second derivative is a symmetric bilinear form: each derivative is its own transpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -16,12 +16,12 @@ pub enum MatrixFunction {
     Hermitian(Elementary),
     /// `U f(S) Vᴴ`.
     Singular(Elementary),
-    /// `Uₚ Sₚ Vₚᴴ` of this rank.
+    /// Truncation `Uₚ Sₚ Vₚᴴ` of this rank.
     LowRank(usize),
 }
 
 impl MatrixFunction {
-    /// The operation that returns the function.
+    /// Name of the operation that computes the function.
     pub(crate) fn name(self) -> &'static str {
         match self {
             MatrixFunction::Hermitian(_) => "hermitian_function",
@@ -37,8 +37,8 @@ impl MatrixFunction {
         }
     }
 
-    /// The first matrix whose values are so close to each other, or singular values to zero, that derivatives
-    /// through vectors, whose errors are `ε/g²` for a relative gap `g`, have lost half of their digits.
+    /// First matrix with values so close to each other, or singular values so close to zero, that derivatives through
+    /// vectors have lost half of their digits; their errors are `ε/g²` for a relative gap `g`.
     pub(crate) fn crowded<R: RealMatrices<Real = R>>(self, values: &R) -> Result<Option<usize>> {
         let n = values.cols();
         let limit = values.largest_real().scale(values.epsilon().powf(0.25));
@@ -53,10 +53,10 @@ impl MatrixFunction {
         Ok(close.norms()?.iter().position(|&close| close > 0.0))
     }
 
-    /// `D f(A)[C]`.
+    /// First derivative `D f(A)[C]`.
     ///
     /// # Errors
-    /// `SplitTie` of a rank that splits a tie.
+    /// `SplitTie` for a rank that splits a tie.
     pub fn slope<M: Matrices>(self, factors: &Factors<M>, c: &M) -> Result<M> {
         let Factors { u, s, v, .. } = factors;
         match self {
@@ -66,10 +66,10 @@ impl MatrixFunction {
         }
     }
 
-    /// `D² f(A)[C, E]`.
+    /// Second derivative `D² f(A)[C, E]`.
     ///
     /// # Errors
-    /// `OutsideDomain` where there is none.
+    /// `OutsideDomain` where it does not exist.
     pub fn second<M: Matrices>(self, factors: &Factors<M>, [c, e]: [&M; 2]) -> Result<M> {
         let Factors { u, s, v, of } = factors;
         if self.spectrum() == Spectrum::Singular && u.rows() < v.rows() {
@@ -79,7 +79,7 @@ impl MatrixFunction {
         }
         let second = match self {
             MatrixFunction::Hermitian(f) => hermitian::second::second(s, u, [c, e], f),
-            // Without the rounding errors of quotients by small values.
+            // Zero, without the rounding errors of quotients by small values.
             MatrixFunction::Singular(Elementary::Pow(1.0)) => c.scale(0.0),
             MatrixFunction::Singular(f) => {
                 let limit = Degeneracy::DEFAULT.limit(s, u.rows());

@@ -1,4 +1,4 @@
-//! Second derivatives of functions of singular values and eigenvalues, at ties as well.
+//! Second derivatives of functions of singular values and eigenvalues, including ties.
 //!
 //! A loss `φ(S)` has the gradient `G = U diag(c) Vᴴ`, `c = φ′(S)`. Along `X`, with `P = Uᴴ X V`,
 //!
@@ -7,21 +7,21 @@
 //!    + (X V − U P) diag(c/S) Vᴴ + U diag(c/S) (Uᴴ X − P Vᴴ),      dc = φ″ dS
 //! ```
 //!
-//! and eigenvalues are the case `U = V`, `skew(P) = 0`. At ties the quotients are 0/0. Tied values
-//! move along `A + t X`, t > 0, as the eigenvalues `w` of their block `W` of `herm(P)`, those at zero
-//! as the singular values of theirs, `R` (Kato 1966, II.6). `φ` does not know one tied value from
-//! another, so within a block `φ″ = α + β` (a multiple of the unit matrix, and one of that of ones):
-//! `α` follows from `h = φ″ w`, and the block of `dG` is `α W` up to a multiple of the unit matrix;
-//! at zero `φ` is even, and it is `α R`. A loss whose `h` is not of this form has no second
-//! derivative and is an error, as is one that tells tied values apart, `cᵢ ≠ cⱼ`.
+//! and eigenvalues are the case `U = V`, `skew(P) = 0`. At ties the quotients are 0/0. Along `A + t X`, t > 0, the
+//! derivatives of tied values are the eigenvalues `w` of their block `W` of `herm(P)`, those of zero singular values
+//! the singular values of their block `R` (Kato 1966, II.6). `φ` is symmetric in tied values, so within a block `φ″ =
+//! α + β` (a multiple of the unit matrix, and a multiple of the matrix of ones): `α` follows from `h = φ″ w`, and the
+//! block of `dG` is `α W` up to a multiple of the unit matrix; at zero `φ` is even, and the block is `α R`. A loss
+//! whose `h` is not of this form has no second derivative and is an error, as is one with different slopes at tied
+//! values, `cᵢ ≠ cⱼ`.
 //!
-//! Forward mode has all of this at hand. In reverse, `X` arrives before `h` and at another node of
-//! the tape. The gradient is therefore an operation of its own ([`Spectral`]). What it returns as the
-//! cotangent of `c` is `w`; `W` and `R` go to the operation of the values through a hidden result of
-//! that, a copy of `A` ([`Carrier`]), in the part of its cotangent that the regular part of `dG` leaves
-//! free: the blocks of ties. A second hidden result, a row of zeros, carries `w`: the sum of several
-//! such messages is as good as one if `‖Σw‖ = ‖ΣW‖`, that is, if they share a basis; else they cannot
-//! be told apart, which is an error.
+//! In forward mode all of these are available. In reverse mode, `X` is the cotangent of another node of the tape and
+//! is processed before `h` is known. The gradient is therefore an operation of its own ([`Spectral`]). It returns `w`
+//! as the cotangent of `c`, and passes `W` and `R` to the operation of the values through a hidden result of that
+//! operation, a copy of `A` ([`Carrier`]), in the part of its cotangent that the regular part of `dG` does not use:
+//! the blocks of ties. A second hidden result, a row of zeros, carries `w`. The sum of several such messages is
+//! equivalent to one message if `‖Σw‖ = ‖ΣW‖`, that is, if they share an eigenbasis; otherwise they cannot be
+//! separated, which is an error.
 
 mod function;
 mod operation;
@@ -38,45 +38,45 @@ pub use function::MatrixFunction;
 pub use operation::{Spectral, SpectralOperation};
 
 impl<'a, M: Matrices> Carrier<'a, M> {
-    /// Of the hidden results.
+    /// Carrier of the hidden results.
     pub(crate) fn of(hidden: &'a [Part<M>]) -> Self {
         Self { a: hidden[0].full(), w: hidden[1].real() }
     }
 
-    /// The hidden results for the values `s` of `A`.
+    /// Hidden results for the values `s` of `A`.
     pub(crate) fn parts(a: &M, s: &M::Real) -> Vec<Part<M>> {
         vec![Part::Full(a.clone()), Part::Real(s.constant(1, s.cols(), 0.0))]
     }
 }
 
-/// `A = U diag(S) Vᴴ` with at least as many rows as columns, or `A = V diag(S) Vᴴ`, and its ties.
+/// Factors and tie structure of `A = U diag(S) Vᴴ` with at least as many rows as columns, or of `A = V diag(S) Vᴴ`.
 struct Frame<M: Matrices> {
     u: M,
     s: M::Real,
     v: M,
     of: Spectrum,
     limit: M::Real,
-    /// 1 for the pairs within a tied block that is not at zero.
+    /// 1 for pairs within a tied block of nonzero values.
     pairs: M::Real,
     /// 1 for the values in such blocks.
     tied: M::Real,
-    /// 1 for singular values at zero.
+    /// 1 for zero singular values.
     zero: M::Real,
-    /// 1 for the others.
+    /// 1 for all other values.
     kept: M::Real,
     any: bool,
 }
 
-/// How the tied blocks move along a direction.
+/// Blocks of the direction that determine the derivatives of tied values.
 struct Blocks<M: Matrices> {
     /// `herm(P)` within tied blocks, `k × k`.
     w: M,
-    /// Columns of the block at zero, `m × k`.
+    /// Columns of the block of zero singular values, `m × k`.
     rest: M,
 }
 
 impl<M: Matrices> Blocks<M> {
-    /// Both, and their size to divide by.
+    /// Norm of both blocks, regularised for division.
     fn size(&self) -> M::Real {
         self.w.stack(&self.rest).detached().magnitude()
     }
@@ -89,7 +89,7 @@ fn sum_of_squares<M: Matrices>(x: &M) -> M::Real {
 }
 
 impl<M: Matrices> Frame<M> {
-    /// From thin factors; the caller transposes wide matrices.
+    /// From thin factors; wide matrices are transposed by the caller.
     fn new(u: &M, s: &M::Real, v: &M, of: Spectrum, ties: &Degeneracy) -> Result<Self> {
         let (k, size) = (s.cols(), u.rows().max(v.rows()));
         let limit = ties.limit(s, size);
@@ -109,7 +109,7 @@ impl<M: Matrices> Frame<M> {
         Ok(Self { u, s, v, of, limit, pairs, tied, zero, kept, any })
     }
 
-    /// The direction as the operation reads it, times `V`, and `P`.
+    /// The part of the direction that the operation uses, times `V`, and `P`.
     fn project(&self, x: &M) -> (M, M) {
         let xv = match self.of {
             Spectrum::Singular => x.matmul(&self.v),
@@ -124,7 +124,7 @@ impl<M: Matrices> Frame<M> {
         Blocks { w: p.herm().mul_real(&self.pairs), rest: beside.mul_real(&self.zero) }
     }
 
-    /// What of `dG` does not divide by zero.
+    /// Regular part of `dG`: all terms without a quotient 0/0.
     fn regular(&self, c: &M::Real, xv: &M, p: &M) -> M {
         let gaps = self.s.sub(&self.s.transpose()).masked_recip(&self.limit);
         let mut inner = p.herm().mul_real(&c.sub(&c.transpose()).mul(&gaps));
@@ -140,14 +140,14 @@ impl<M: Matrices> Frame<M> {
         left.matmul(&self.v.adjoint())
     }
 
-    /// `dS`: the diagonal of `P`, and at ties the values of the blocks.
+    /// `dS`: the diagonal of `P`, and at ties the eigenvalues (singular values) of the blocks.
     fn slopes(&self, p: &M, blocks: &Blocks<M>) -> M::Real {
         let diagonal = p.diagonal().re();
         if !self.any {
             return diagonal;
         }
-        // The blocks beside each other, each shifted by an integer of its own: their values come
-        // out of one factorisation, in order. At zero there is no shift.
+        // The blocks form one block-diagonal matrix, each shifted by its own integer, so that one factorisation
+        // returns their values in order. The block at zero is not shifted.
         let one = self.s.constant(1, 1, 1.0);
         let after = one.sub(&self.pairs).mask(Region::Upper(1)).mul(&self.kept);
         let shift = after.transpose().sum_rows().add(&one).mul(&self.kept);
@@ -158,7 +158,7 @@ impl<M: Matrices> Frame<M> {
         let unit = norm.add(&still).recip().scale(0.4);
         let (k, m) = (self.s.cols(), self.u.rows());
         let scaled = both.mul_real(&unit);
-        // Singular values do not increase, eigenvalues do not decrease.
+        // Singular values are nonincreasing, eigenvalues nondecreasing.
         let sign = if self.of == Spectrum::Singular { 1.0 } else { -1.0 };
         let inner = scaled.slice(0..k, 0..k).scale(sign);
         let inner = inner.add(&M::from_re(&shift.diagonal_matrix()));
@@ -169,7 +169,7 @@ impl<M: Matrices> Frame<M> {
         values.add(&diagonal.mul(&one.sub(&blocks)))
     }
 
-    /// Tied values that the gradient tells apart, where the direction mixes them.
+    /// Returns an error if the gradient has different slopes at tied values that the direction mixes.
     fn check(&self, c: &M::Real, blocks: &Blocks<M>) -> Result<()> {
         let inside = blocks.w.mul_real(&c.sub(&c.transpose()));
         let defects = inside.stack(&blocks.rest.mul_real(c)).norms()?;
@@ -178,7 +178,7 @@ impl<M: Matrices> Frame<M> {
         self.compare(&defects, &allowed, relative(c.epsilon()))
     }
 
-    /// A direction that splits a tie, or leaves zero.
+    /// Returns an error for a direction that splits a tie, or moves values off zero.
     fn unsplit(&self, op: &'static str, x: &M) -> Result<()> {
         if !self.any {
             return Ok(());
@@ -197,7 +197,7 @@ impl<M: Matrices> Frame<M> {
         compare(self.of.name(), defects, sizes, tolerance)
     }
 
-    /// The tied part of `dG` and `diag h` of the rest, from `h = φ″ w`.
+    /// Tied part of `dG` and `diag h` of the other values, from `h = φ″ w`.
     fn tied_part(&self, blocks: &Blocks<M>, w: &M::Real, h: &M::Real) -> Result<M> {
         if !self.any {
             return Ok(self.u.mul_real(h).matmul(&self.v.adjoint()));
@@ -207,7 +207,7 @@ impl<M: Matrices> Frame<M> {
         let w = w.mul(&self.tied.add(&self.zero)).mul(&inverse);
         let block = blocks.w.mul_real(&inverse);
         let rest = blocks.rest.mul_real(&inverse);
-        // One direction, or several with one basis.
+        // One message, or several with a common eigenbasis.
         let (whole, parts) = (sum_of_squares(&block.stack(&rest)), sum_of_squares(&w));
         let unit = self.s.epsilon() * rounding(self.u.rows());
         self.compare(&parts.sub(&whole).norms()?, &parts.norms()?, 64.0 * unit)?;
@@ -252,7 +252,7 @@ pub(crate) fn values_vjp<M: Matrices>(
     }
 }
 
-/// The tangents of values and of their [`Carrier`].
+/// Tangents of values and of their [`Carrier`].
 pub(crate) fn values_jvp<M: Matrices>(
     factors: &Factors<M>,
     hidden: &[Part<M>],
@@ -264,7 +264,7 @@ pub(crate) fn values_jvp<M: Matrices>(
 }
 
 fn compare(op: &'static str, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
-    // NaN is no tie.
+    // NaN is not a tie.
     match defects.iter().zip(sizes).position(|(defect, size)| *defect > tolerance * size) {
         Some(batch) => Err(LinalgError::SecondOrderAtTie { op, batch }),
         None => Ok(()),
@@ -272,7 +272,7 @@ fn compare(op: &'static str, defects: &[f64], sizes: &[f64], tolerance: f64) -> 
 }
 
 impl<M: Matrices> Factors<M> {
-    /// The leading `k` of thin or full singular vectors.
+    /// Leading `k` of thin or full singular vectors.
     pub fn singular(u: &M, s: &M::Real, vh: &M) -> Self {
         let k = s.cols();
         let v = vh.slice(0..k, 0..vh.cols()).adjoint();
@@ -284,7 +284,7 @@ impl<M: Matrices> Factors<M> {
         Self { u: v.clone(), s: s.clone(), v: v.clone(), of: Spectrum::Hermitian }
     }
 
-    /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result turned accordingly.
+    /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result transposed accordingly.
     fn upright<R>(&self, x: &M, f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>) -> Result<(M, R)> {
         self.upright_with(&Degeneracy::DEFAULT, x, f)
     }
@@ -304,21 +304,21 @@ impl<M: Matrices> Factors<M> {
         }
     }
 
-    /// The factors without a derivative.
+    /// Factors as constants.
     pub(crate) fn detached(&self) -> [Part<M>; 3] {
         let [u, v] = [&self.u, &self.v].map(|x| Part::Full(x.detached()));
         [u, Part::Real(self.s.detached()), v]
     }
 
-    /// The operands of an operation on them and on x: [`Spectral`].
+    /// Operands of a [`Spectral`] operation on the carrier, these factors and `x`.
     pub(crate) fn parts(&self, carrier: Carrier<'_, M>, x: Part<M>) -> Vec<Part<M>> {
         let carrier = [Part::Full(carrier.a.clone()), Part::Real(carrier.w.clone()), x];
         carrier.into_iter().chain(self.detached()).collect()
     }
 
-    /// Rejects directions that split tied values, or move values off zero. The rules of
-    /// factorisations have no derivative along these; along others tied vectors stay as they are. Of
-    /// gradients through `vectors` values at a gap of `√ε` are tied.
+    /// Returns an error for directions that split tied values, or move values off zero. The rules of factorisations
+    /// have no derivative along these; along other directions tied vectors do not change. For gradients through
+    /// `vectors`, values at gaps up to `√ε` count as tied.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
@@ -328,10 +328,10 @@ impl<M: Matrices> Factors<M> {
         self.upright_with(&ties, x, unmoved).map(|_| ())
     }
 
-    /// `dS` along `X`; that of tied values along `A + t X` for `t > 0`, in their order.
+    /// `dS` along `X`; for tied values that along `A + t X` for `t > 0`, in their order.
     ///
     /// # Errors
-    /// The first error of the operations that led here.
+    /// The first error of the preceding operations.
     pub fn tangent(&self, x: &M) -> Result<M::Real> {
         let found = self.upright(x, |frame, x| {
             let (xv, p) = frame.project(x);
@@ -340,7 +340,7 @@ impl<M: Matrices> Factors<M> {
         Ok(found?.1)
     }
 
-    /// `dG` along `X`, with `dc` along `dS` as [`Factors::tangent`] gives it.
+    /// `dG` along `X`, with `dc` along the `dS` of [`Factors::tangent`].
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
@@ -355,7 +355,7 @@ impl<M: Matrices> Factors<M> {
         Ok(found?.0)
     }
 
-    /// `d(dS)` along `Y` and `dX`, where `dS` is that along `X`: of values without ties.
+    /// `d(dS)` along `Y` and `dX`, where `dS` is that along `X`; for values without ties.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
@@ -368,7 +368,7 @@ impl<M: Matrices> Factors<M> {
         if let Some(batch) = ties.1.iter().position(|&tied| tied > 0.0) {
             return Err(LinalgError::SecondOrderAtTie { op: self.of.name(), batch });
         }
-        // ⟨X, d(u vᴴ)⟩ + ⟨dX, u vᴴ⟩, where c = eᵢ for each value: the derivative of each in turn.
+        // ⟨X, d(u vᴴ)⟩ + ⟨dX, u vᴴ⟩ with c = eᵢ for each value i in turn.
         let unit = s.identity(s.cols());
         let one = |i: usize| -> Result<M::Real> {
             let c = unit.slice(i..i + 1, 0..s.cols());
@@ -385,7 +385,7 @@ impl<M: Matrices> Factors<M> {
         })
     }
 
-    /// The cotangents of [`Carrier::a`] and of `c` from that of `G`: for [`Factors::joined`].
+    /// Cotangents of [`Carrier::a`] and of `c` from that of `G`, as input of [`Factors::joined`].
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
@@ -403,7 +403,7 @@ impl<M: Matrices> Factors<M> {
         })
     }
 
-    /// `Ā` from the cotangent of `S` and the sums of the messages that came with it.
+    /// `Ā` from the cotangent of `S` and the sums of the received messages.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.

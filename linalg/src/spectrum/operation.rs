@@ -1,5 +1,4 @@
-//! What second derivatives need as operations of their own, on arrays: their rules see what forward
-//! rules of the first order cannot.
+//! Operations for second derivatives, on arrays: their rules have access to data that first-order rules do not have.
 
 use t4a_diff::{Array, Cotangents, Dual, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{DType, TensorError};
@@ -11,7 +10,7 @@ use crate::idle::Idle;
 use crate::operation::{Over, Part, PartKind, given, zeros};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
-/// What is computed. The factors `U`, `S`, `V` behind the operands are constants.
+/// Operation for second derivatives. The factors `U`, `S`, `V` among the operands are constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -20,23 +19,23 @@ pub enum Spectral {
     Gradient(Spectrum),
     /// The carrier, `dA`, factors → `dS`, the tangent of values.
     Tangent(Spectrum),
-    /// `A`, a gradient, factors → the gradient, without a derivative along directions that split ties.
+    /// `A`, a gradient, factors → the gradient; its derivative along directions that split ties is an error.
     Unsplit {
         /// Kind of the values.
         of: Spectrum,
-        /// True for a gradient through vectors, which is inaccurate near ties already.
+        /// True for a gradient through vectors, which is already inaccurate near ties.
         vectors: bool,
     },
-    /// As [`Spectral::Unsplit`], for the eigenvalues and eigenvectors of general matrices.
+    /// [`Spectral::Unsplit`] for the eigenvalues and eigenvectors of general matrices.
     UnsplitEigenvectors,
-    /// `A`, `C`, factors → the derivative of a function of `A` along `C`.
+    /// `A`, `C`, factors → derivative of a function of `A` along `C`.
     Function(MatrixFunction),
-    /// `A`, a second derivative of a function of `A`, values → the second derivative, without one of its own.
+    /// `A`, a second derivative of a function of `A`, values → the second derivative; its derivative is an error.
     Settled(MatrixFunction),
 }
 
 impl Spectral {
-    /// The kind of the result.
+    /// Kind of the result.
     pub(crate) fn result(self) -> PartKind {
         if let Spectral::Tangent(_) = self { PartKind::Real } else { PartKind::Full }
     }
@@ -52,7 +51,7 @@ impl Spectral {
         }
     }
 
-    /// The operand whose shape the result has.
+    /// Index of the operand with the shape of the result.
     fn like(self) -> usize {
         match self {
             Spectral::Gradient(_) => 0,
@@ -61,13 +60,13 @@ impl Spectral {
     }
 }
 
-/// A [`Spectral`] operation on arrays: real matrices, or pairs of them.
+/// [`Spectral`] operation on arrays: real matrices, or pairs of arrays for complex ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SpectralOperation {
-    /// What is computed.
+    /// The operation.
     pub op: Spectral,
-    /// Whether matrices are pairs.
+    /// True if matrices are pairs of arrays.
     pub complex: bool,
 }
 
@@ -76,7 +75,7 @@ fn factors<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Factors<M> {
     Factors { u, s, v, of }
 }
 
-/// Zeros for the parts that have no cotangent.
+/// `None` for the constant operands.
 fn constants<M: Matrices>(count: usize) -> impl Iterator<Item = Option<Part<M>>> {
     (0..count).map(|_| None)
 }
@@ -174,7 +173,7 @@ impl Spectral {
 }
 
 impl Spectrum {
-    /// The operation that returns the vectors.
+    /// Name of the operation that computes the vectors.
     fn vectors(self) -> &'static str {
         match self {
             Spectrum::Singular => "svd",
@@ -183,12 +182,12 @@ impl Spectrum {
     }
 }
 
-/// `D f(A)[X]`, which may be differentiated again.
+/// `D f(A)[X]`, which can be differentiated again.
 fn function_slope<M: Matrices>(f: MatrixFunction, x: &[Part<M>], direction: &M) -> Result<M> {
     M::function_slope(direction, x[0].full(), factors(f.spectrum(), &x[2..]), f)
 }
 
-/// `D² f(A)[C, X]`. Matrices without `C` or `X` do not fail.
+/// `D² f(A)[C, X]`. Matrices with zero `C` or `X` do not fail.
 fn function_tangent<M: Matrices>(f: MatrixFunction, x: &[Part<M>], direction: &M) -> Result<M> {
     let (a, c, factors) = (x[0].full(), x[1].full(), factors(f.spectrum(), &x[2..]));
     let second = f.second(&factors, [c, direction]).or_else(|error| {
@@ -201,7 +200,7 @@ fn function_tangent<M: Matrices>(f: MatrixFunction, x: &[Part<M>], direction: &M
     M::settled(second, a, &factors.s, f)
 }
 
-/// Of a function of matrices with values that are close, one of them the first.
+/// Error for a function of matrices with close values; reports the first such matrix.
 fn unsettled<M: Matrices>(f: MatrixFunction, x: &[Part<M>]) -> LinalgError {
     match f.crowded(x[2].real()) {
         Ok(batch) => LinalgError::SecondOrderAtTie { op: f.name(), batch: batch.unwrap_or(0) },
@@ -209,7 +208,7 @@ fn unsettled<M: Matrices>(f: MatrixFunction, x: &[Part<M>]) -> LinalgError {
     }
 }
 
-/// Rejects directions that split tied eigenvalues, where there is a direction at all.
+/// Returns an error for nonzero directions that split tied eigenvalues.
 fn unsplit<M: Matrices>(x: &[Part<M>], direction: &M) -> Result<()> {
     let (values, vectors) = (x[2].complex(), x[3].complex());
     let direction = direction.to_complex();

@@ -65,7 +65,7 @@ type M<T> = Batched<T>;
 /// Slopes with tangents.
 type Slopes = RealMatrix<Duals>;
 
-/// Forward over reverse: the gradient by the rule of the operation, on duals.
+/// Forward over reverse: the gradient by the rule of the operation, on dual numbers.
 fn forward_over_reverse<T: Scalar>(
     a: &Tensor<T>,
     v: &Tensor<T>,
@@ -89,8 +89,8 @@ fn add(sum: Option<Vec<Eager>>, terms: Vec<Eager>) -> Option<Vec<Eager>> {
     })
 }
 
-/// Reverse over reverse: what the nodes of a tape tell each other, for a sum of terms
-/// `⟨∇φ, X⟩` over the same values.
+/// Reverse over reverse: emulates the messages between the nodes of a tape, for a sum of terms `⟨∇φ, X⟩` of the same
+/// values.
 fn reverse_over_reverse<T: Scalar>(
     a: &Tensor<T>,
     terms: &[Term<'_, T>],
@@ -158,7 +158,7 @@ fn check<T: Scalar>(a: &Tensor<T>, v: &Tensor<T>, of: Spectrum, loss: Loss) {
     assert_close(&reverse_over_reverse(a, &[(v, &slopes)], of).unwrap(), &want, limit);
 }
 
-/// Ties anywhere, at zero as well, of matrices of any shape; two different ones in a batch.
+/// Arbitrary ties, including zero, for matrices of any shape; a batch with two different tie structures.
 fn singular_values<T: Scalar>() {
     let spectra: [[f64; 4]; 8] = [
         [2.0, 1.5, 1.0, 0.5],
@@ -203,7 +203,7 @@ fn eigenvalues<T: Scalar>() {
     }
 }
 
-/// At the unit matrix along `[[0, 1], [1, 0]]`.
+/// The unit matrix along `[[0, 1], [1, 0]]`.
 fn numbers<T: Scalar>() {
     let matrix = |entries: [f64; 4]| {
         let entries = entries.map(<T as t4a_algebra::Numeric>::from_f64);
@@ -244,8 +244,8 @@ fn one_sided<T: Scalar>() {
     }
 }
 
-/// The largest value, and weights by place, tell tied values apart; the nuclear norm has a kink at
-/// zero. A matrix that does not move cannot fail.
+/// The largest value, and weights by position, have different slopes at tied values; the nuclear norm has a kink at
+/// zero. A matrix with a zero direction does not fail.
 fn not_smooth<T: Scalar>() {
     fn place<R: RealMatrices<Real = R>>(s: &R) -> R {
         s.constant(1, 1, 1.0).append(&s.constant(1, s.cols() - 1, 2.0)).mul(s)
@@ -272,7 +272,7 @@ fn not_smooth<T: Scalar>() {
     refused(reverse_over_reverse(&zero, &[(&v, &nuclear)], Spectrum::Singular), "svdvals");
 }
 
-/// Two losses of the same values: the same direction, one each, and what cannot be told apart.
+/// Two losses of the same values: the same direction, one direction each, and directions that cannot be separated.
 fn several<T: Scalar>() {
     let a = with_singular_values::<T>(8, &[], 4, 3, &[1.5, 1.5, 1.5]);
     let (v, w) = (random::<T>(9, &[4, 3]), random::<T>(10, &[4, 3]));
@@ -294,7 +294,7 @@ for_all_dtypes! {
     messages_of_several_losses => several;
 }
 
-/// Entries of 2^±900: squares are out of range.
+/// Entries of 2^±900: squares over- and underflow.
 #[test]
 fn at_the_ends_of_the_range() {
     for c in [2f64.powi(900), 2f64.powi(-900)] {

@@ -1,12 +1,12 @@
-//! The principal square root of a general matrix by its Schur form.
+//! Principal square root of a general matrix by its Schur form.
 //!
 //! ```text
 //! A = Q T Qᴴ,  R R = T,  Rᵢᵢ = √Tᵢᵢ,  Rᵢⱼ = (Tᵢⱼ − Σ Rᵢₖ Rₖⱼ)/(Rᵢᵢ + Rⱼⱼ),  i < k < j
 //! ```
 //!
-//! A singular matrix has a root if its zero eigenvalues are semisimple, as those of positive semidefinite
-//! matrices: numerators vanish to rounding where both roots do. The derivative solves `R dR + dR R = dA`, exists
-//! for regular matrices, and is computed by block matrices (module `frechet`). For Hermitian matrices
+//! A singular matrix has a root if its zero eigenvalues are semisimple, as those of positive semidefinite matrices:
+//! the numerators vanish up to rounding where both roots do. The derivative solves `R dR + dR R = dA`, exists for
+//! regular matrices, and is computed by block matrices (module `frechet`). For Hermitian matrices
 //! [`hermitian`](crate::hermitian) is faster.
 //!
 //! Reference: Å. Björck, S. Hammarling 1983; N. Higham, *Functions of Matrices*, algorithm 6.3.
@@ -31,7 +31,7 @@ use crate::vocabulary::Matrices;
 
 pub use op::SqrtmOp;
 
-/// The root of an upper triangle with roots of its diagonal. Pairs of roots of at most `limit` count as zero.
+/// Root of an upper triangular matrix from the roots of its diagonal. Sums of roots up to `limit` count as zero.
 pub(crate) fn triangular(
     t: &Square,
     roots: impl Fn(usize) -> c64,
@@ -59,7 +59,7 @@ pub(crate) fn triangular(
     Ok(r)
 }
 
-/// `√T` of a form that was scaled.
+/// `√T` of a scaled Schur form.
 fn root(form: &Form, scale: Scale) -> Result<Square, Status> {
     if form.on_negative_axis() {
         return Err(Status::NegativeEigenvalue);
@@ -74,11 +74,10 @@ fn root(form: &Form, scale: Scale) -> Result<Square, Status> {
     Ok(r)
 }
 
-/// The principal square root: `R R = A`, eigenvalues of `R` in the right half plane or zero. That of a real
-/// matrix is real.
+/// Principal square root: `R R = A`, eigenvalues of `R` in the right half plane or zero. The root of a real matrix is
+/// real.
 ///
-/// Shapes `[…, n, n]` → `[…, n, n]`. Cost about 25·n³ complex products, for triangular and Hermitian matrices
-/// less.
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost about 25·n³ complex products, less for triangular and Hermitian matrices.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; `NonFinite`, `NegativeEigenvalue`, `NoConvergence`, and `Singular` for a matrix
@@ -97,13 +96,13 @@ pub fn sqrtm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32
     function("sqrtm", a, Scale::by_square, root)
 }
 
-/// `L(A, dA)` in the vocabulary: the solution of `R dR + dR R = dA`. Errors of a matrix are carried along:
-/// `Singular` for a direction that moves a zero eigenvalue.
+/// `L(A, dA)` for any implementor of [`Matrices`]: the solution of `R dR + dR R = dA`. The error of a failed matrix
+/// is carried in the result: `Singular` for a direction that moves a zero eigenvalue.
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> M {
     frechet::along(SqrtmOp, a, da)
 }
 
-/// `Ā` in the vocabulary.
+/// `Ā` for any implementor of [`Matrices`].
 pub fn vjp<M: Matrices>(a: &M, r_cotangent: &M) -> M {
     frechet::cotangent(SqrtmOp, a, r_cotangent)
 }

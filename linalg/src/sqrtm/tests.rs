@@ -4,7 +4,7 @@ use crate::testing::*;
 use crate::vocabulary::Batched;
 
 fn matrix<T: LinalgScalar>(batch: &[usize], n: usize) -> Tensor<T> {
-    // 2 I + a perturbation of norm below 2: no eigenvalue near the negative axis.
+    // 2 I + a perturbation of norm below 2: no eigenvalue near the negative real axis.
     let shape: Vec<usize> = batch.iter().copied().chain([n, n]).collect();
     let a = Batched::new(&random::<T>(1, &shape)).scale(1.2 / n as f64);
     a.add(&a.identity(n).scale(2.0)).into_tensor().unwrap()
@@ -51,7 +51,7 @@ fn matrices_without_a_principal_root_are_named() {
         "{text}"
     );
     for seed in 0..20 {
-        // A real matrix with a negative eigenvalue, anywhere.
+        // A real matrix with a negative eigenvalue at any position.
         let a = with_eigenvalues::<f64>(seed, &[], &[-0.7, 0.5, 1.0]);
         let error = sqrtm(&a).unwrap_err();
         assert_eq!(error, LinalgError::NegativeEigenvalue { op: "sqrtm", batch: 0 });
@@ -79,7 +79,7 @@ fn singular_matrices_have_roots() {
         let values = [0.0, 0.0, 0.0, 1.0, 2.0, 9.0];
         let a = with_eigenvalues::<t4a_algebra::c64>(seed, &[], &values);
         let want = with_eigenvalues::<t4a_algebra::c64>(seed, &[], &values.map(f64::sqrt));
-        // The root of an eigenvalue that is zero to rounding is √ε.
+        // The root of an eigenvalue that is zero up to rounding is of order √ε.
         let root = sqrtm(&a).unwrap();
         assert_close(&root, &want, 1e-7);
         assert_close(&mm(&root, &root), &a, tight::<f64>(6));
@@ -88,7 +88,7 @@ fn singular_matrices_have_roots() {
         let error = sqrtm(&nilpotent).unwrap_err();
         assert!(matches!(error, LinalgError::Singular { op: "sqrtm", .. }), "{error}");
     }
-    // There is no derivative.
+    // The derivative does not exist.
     let along = random::<f64>(1, &[2, 2]);
     let error = tangents(SqrtmOp, &[&Tensor::zeros(&[2, 2]).unwrap()], &[&along]).unwrap_err();
     assert!(matches!(error, LinalgError::Singular { op: "sqrtm", .. }), "{error}");
@@ -133,7 +133,7 @@ fn triangular_matrices_lose_no_digit() {
     }
 }
 
-/// Elements whose reciprocal is infinite.
+/// Elements with an infinite reciprocal.
 #[test]
 fn subnormal_matrices_have_roots() {
     let a = Tensor::from_vec(vec![2e-39f32, 0.0, 0.0, 2e-39], &[2, 2]).unwrap();
@@ -142,7 +142,7 @@ fn subnormal_matrices_have_roots() {
     assert_close(&root, &want, 1e-6);
 }
 
-/// `R d²R + d²R R + 2 dR dR = 0` along a line, also near the negative real axis and far from 1.
+/// `R d²R + d²R R + 2 dR dR = 0` along a line, also near the negative real axis and far from norm 1.
 #[test]
 fn second_derivatives_satisfy_their_equation() {
     use crate::vocabulary::Dual;

@@ -1,15 +1,14 @@
-//! The best approximation of a rank, `Aₚ = Uₚ Sₚ Vₚᴴ`, as one operation: smooth where the kept values
-//! are tied among themselves, or the dropped ones.
+//! Best approximation of a given rank, `Aₚ = Uₚ Sₚ Vₚᴴ`, as one operation; smooth where kept values are tied among
+//! themselves, or dropped ones.
 //!
-//! The derivative is that of a function of singular values ([`svd_function`](super::svd_function)) with
-//! other tables. The ratios are 1 for kept values, else 0. The differences and sums are 1 for pairs of kept
-//! values, 0 for pairs of dropped ones, and `σᵢ/(σᵢ − σᵣ)`, `σᵢ/(σᵢ + σᵣ)` for a kept and a dropped one. The
-//! tables are real and symmetric, so the VJP is the same map. A cut through a tie has no derivative.
+//! The derivative is that of a function of singular values ([`svd_function`](super::svd_function)) with other tables.
+//! The ratios are 1 for kept values, else 0. The differences and sums are 1 for pairs of kept values, 0 for pairs of
+//! dropped ones, and `σᵢ/(σᵢ − σᵣ)`, `σᵢ/(σᵢ + σᵣ)` for a kept and a dropped one. The tables are real and symmetric,
+//! so the VJP is the same linear map. A truncation that splits a tie has no derivative.
 //!
-//! At a relative gap `g` between the kept and the dropped values first and second derivatives are off by
-//! about `ε/g` of their own size. Gaps within the two groups, ties and zeros included, add at most `√ε` to
-//! second derivatives and nothing to first ones. A third derivative at gaps below `ε^(1/4)` is an
-//! error (`SecondOrderAtTie`).
+//! At a relative gap `g` between the kept and the dropped values the relative error of first and second derivatives
+//! is about `ε/g`. Gaps within the two groups, including ties and zeros, add at most `√ε` to second derivatives and
+//! nothing to first ones. A third derivative at gaps below `ε^(1/4)` is an error (`SecondOrderAtTie`).
 //!
 //! Reference: C. Eckart, G. Young 1936; F. Feppon, P. Lermusiaux 2018 (derivative).
 
@@ -31,11 +30,11 @@ use crate::vocabulary::{Batched, Factors, Matrices, RealMatrices};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LowRankOp {
-    /// `p`. With `p ≥ min(m, n)` the result is `A`.
+    /// Rank `p`. With `p ≥ min(m, n)` the result is `A`.
     pub rank: usize,
 }
 
-/// The derivative along `x`, and the gradient for the cotangent `x`.
+/// Derivative along `x`, which is also the gradient for the cotangent `x`.
 fn derivative<M: Matrices>(
     op: &'static str,
     [u, x, vh]: [&M; 3],
@@ -75,7 +74,7 @@ pub(crate) fn low_rank_slope<M: Matrices>(factors: &Factors<M>, c: &M, p: usize)
     derivative("low_rank", [u, c, &v.adjoint()], s, p)
 }
 
-/// A first derivative with a derivative of its own.
+/// First derivative, itself differentiable.
 fn slope<M: Matrices>(op: &'static str, c: &M, a: &M, out: &Outcome<M>, p: usize) -> Result<M> {
     let factors = factors(out.factors());
     if p == 0 || p >= factors.s.cols() {
@@ -149,7 +148,7 @@ mod tests {
     use super::*;
     use crate::testing::*;
 
-    /// Against differences, at ties on both sides of the cut.
+    /// Against finite differences, with ties on both sides of the truncation.
     fn derivatives<T: LinalgScalar>() {
         let cases = [[2.0, 2.0, 1.0, 1.0], [2.0, 2.0, 1.0, 0.0], [2.0, 2.0, 0.0, 0.0]];
         for (seed, values) in cases.into_iter().enumerate() {
@@ -162,7 +161,7 @@ mod tests {
         }
     }
 
-    /// The sum of all entries of `diag(2, 2, 1)` cut to two values.
+    /// Sum of all entries of `diag(2, 2, 1)` truncated to two values.
     fn numbers<T: LinalgScalar>() {
         let square = |entries: [f64; 9]| {
             let entries = entries.map(<T as t4a_algebra::Numeric>::from_f64);

@@ -1,7 +1,7 @@
 //! Singular value decomposition `A = U diag(S) Vᴴ`: thin, full, truncated, values only.
 //!
-//! Singular values do not increase; all are ≥ 0. Each pair of singular vectors is fixed up to a
-//! common phase, which faer chooses.
+//! Singular values are nonincreasing and ≥ 0. Each pair of singular vectors is unique up to a common phase, which is
+//! that of faer.
 
 mod function;
 mod low_rank;
@@ -33,7 +33,7 @@ pub use op::{SvdFunctionOp, SvdOp, SvdvalsOp};
 pub use rule::{SvdRule, jvp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};
 
-/// `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`.
+/// Singular value decomposition `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
 pub struct Svd<T: LinalgScalar> {
     /// Left singular vectors, `[…, m, k]`, or `[…, m, m]` if full.
@@ -44,7 +44,7 @@ pub struct Svd<T: LinalgScalar> {
     pub vh: Tensor<T>,
 }
 
-/// How many singular vectors to compute.
+/// Number of singular vectors to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -55,7 +55,7 @@ pub enum Vectors {
     Full,
 }
 
-/// `A = U diag(S) Vᴴ`.
+/// Singular value decomposition `A = U diag(S) Vᴴ`.
 ///
 /// Shapes `[…, m, n]` → `[…, m, k]`, `[…, k]`, `[…, k, n]`; with [`Vectors::Full`] both factors
 /// are square. Cost about 20·m·n·k flops (Golub, Van Loan, *Matrix Computations*, 8.6.3).
@@ -78,7 +78,7 @@ pub fn svd<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<Svd<T>> {
 
 /// As [`svd`], with an info tensor of the batch's shape instead of an error: 0, or
 /// [`NON_FINITE`](crate::error::NON_FINITE), [`NO_CONVERGENCE`](crate::error::NO_CONVERGENCE),
-/// [`OVERFLOW`](crate::error::OVERFLOW) if a value exceeds the range of the type. The factors of a matrix that failed are NaN.
+/// [`OVERFLOW`](crate::error::OVERFLOW) if a value exceeds the range of the type. The factors of a failed matrix are NaN.
 ///
 /// # Errors
 /// `NotMatrix`.
@@ -106,8 +106,8 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
 
 /// Singular values in nonincreasing order, without vectors.
 ///
-/// Shapes `[…, m, n]` → `[…, k]`. Cost about 4·m·n·k flops. The gradient is `U diag(S̄) Vᴴ` of the basis computed:
-/// at ties with different `S̄ᵢ`, and at zeros with `S̄ᵢ ≠ 0`, one of the generalised gradients (Clarke).
+/// Shapes `[…, m, n]` → `[…, k]`. Cost about 4·m·n·k flops. The gradient is `U diag(S̄) Vᴴ` with the computed basis:
+/// at ties with different `S̄ᵢ`, and at zeros with `S̄ᵢ ≠ 0`, it is one of the generalised gradients (Clarke).
 ///
 /// # Errors
 /// As [`svd`].
@@ -130,7 +130,7 @@ pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tenso
     Ok((s.vectors(info.route())?, info))
 }
 
-/// `U` and `V`, if they are wanted, and `S`.
+/// Output memory of one matrix: optional `U` and `V`, and `S`.
 type Slot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as LinalgScalar>::R]);
 
 fn decompose<T: LinalgScalar>(
@@ -164,8 +164,8 @@ fn decompose<T: LinalgScalar>(
                 false => T::svd(a, values, uv, par, memory),
             };
             if !converged {
-                // faer's iteration comes to rest short of its limit for one in 10⁵ matrices with
-                // ties. Their adjoints have another bidiagonal form.
+                // faer's iteration stagnates for one in 10⁵ matrices with ties; their adjoints have another
+                // bidiagonal form.
                 let adjoint = tall::adjoint(a);
                 let mut memory = T::svd_scratch(n, m, extent, par);
                 let vu = target.as_mut().map(|(u, v)| (v.as_mut(), u.as_mut()));

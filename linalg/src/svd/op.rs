@@ -27,13 +27,13 @@ pub(super) fn factors<M: Matrices>(parts: &[Part<M>]) -> Factors<M> {
     Factors::singular(u, s, vh)
 }
 
-/// `A` → `U`, `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
+/// `A` → `U`, `S`, `Vᴴ`; cotangents may have fewer columns, for truncation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SvdOp {
-    /// Thin or full.
+    /// Thin or full vectors.
     pub vectors: Vectors,
-    /// What the rules do at ties.
+    /// Policy of the derivative rules at ties.
     pub degeneracy: Degeneracy,
 }
 
@@ -166,7 +166,7 @@ impl MatrixOperation for SvdvalsOp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SvdFunctionOp {
-    /// `f`.
+    /// The function `f`.
     pub function: Elementary,
 }
 

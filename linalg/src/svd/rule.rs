@@ -1,7 +1,7 @@
 //! Derivatives of the singular value decomposition.
 //!
-//! With all `k = min(m, n)` triplets at hand the cotangents may belong to the leading `p ≤ k` of
-//! them. `W = Uᴴ Ū` and `Z = Vᴴ V̄` split into kept rows (`p`) and discarded rows (`r`):
+//! Given all `k = min(m, n)` triplets, the cotangents may be those of the leading `p ≤ k`. `W = Uᴴ Ū` and `Z = Vᴴ V̄`
+//! are split into kept rows (`p`) and discarded rows (`r`):
 //!
 //! ```text
 //! a = skew(Wₚ) + skew(Zₚ)      b = skew(Wₚ) − skew(Zₚ)
@@ -10,11 +10,11 @@
 //! Ā = (U [G; X] + (Ū − U W)/Sₚ) Vₚᴴ + Uₚ (V [0; Y] + (V̄ − V Z)/Sₚ)ᴴ
 //! ```
 //!
-//! The diagonal of `b/(2Sᵢ)` is the phase term of the complex case. `a` vanishes on ties
-//! if the loss does not depend on the basis of the tied subspace, and its diagonal if the loss
-//! does not depend on phases: that is the gauge check. [`degeneracy`](crate::degeneracy) states which
-//! losses of tied vectors are accepted. With `separable` quotients by singular values that are zero
-//! are masked, which gives the derivative of least norm for a rank-deficient matrix.
+//! The diagonal of `b/(2Sᵢ)` is the phase term of the complex case. `a` vanishes at ties if the loss is independent
+//! of the basis of the tied subspace, and on its diagonal if the loss is independent of phases: this is the gauge
+//! check. [`degeneracy`](crate::degeneracy) states which losses of tied vectors are accepted. With `separable`,
+//! quotients by zero singular values are masked, which gives the derivative of least norm for a rank-deficient
+//! matrix.
 //!
 //! Reference: M. Seeger et al. 2017 for the real case; Z.-Q. Wan, S.-X. Zhang 2019 for the complex
 //! one; A. Francuz, N. Schuch, B. Vanhecke 2023 for the truncated one.
@@ -106,7 +106,7 @@ pub fn vjp<M: Matrices>(
         left = left.stack(&even.add(&odd));
         right = Some(u.constant(p, p, 0.0).stack(&even.sub(&odd)));
     }
-    // What leaves the span of the k vectors; nothing does if they are a complete basis.
+    // Component orthogonal to the k vectors; zero if they form a complete basis.
     let inverse = s_p.masked_recip(&limit);
     let outside = |vectors: &M, coefficients: M, cotangent: &Option<M>, overlap: &M| match cotangent
     {
@@ -125,14 +125,14 @@ pub fn vjp<M: Matrices>(
     Ok(a_cotangent)
 }
 
-/// Rejects losses of tied vectors: `w = Uᴴ Ū`, `z = Vᴴ V̄`, `k × p`.
+/// Returns an error for losses of tied vectors: `w = Uᴴ Ū`, `z = Vᴴ V̄`, `k × p`.
 fn check<M: Matrices>(
     blocks: &Blocks<M::Real>,
     [w, z]: [&M; 2],
     cotangent: &SvdRule<M>,
 ) -> Result<()> {
     let (k, p) = (w.rows(), w.cols());
-    // Discarded triplets have cotangents 0.
+    // Discarded triplets have zero cotangents.
     let wide = |x: &M| if p < k { x.append(&x.constant(k, k - p, 0.0)) } else { x.clone() };
     let row = |x: M::Real| if p < k { x.append(&x.constant(1, k - p, 0.0)) } else { x };
     let none = || w.re().constant(1, p, 0.0);
@@ -146,8 +146,8 @@ fn check<M: Matrices>(
     }
 }
 
-/// Tangents of all three factors, thin or full; `dU` and `dVᴴ` in the gauge where tied vectors do
-/// not rotate into each other and complements move as little as possible.
+/// Tangents of all three factors, thin or full; `dU` and `dVᴴ` in the gauge in which tied vectors do not rotate into
+/// each other and the tangent of the complement has minimal norm.
 ///
 /// # Errors
 /// `SplitTie` for a direction that splits tied values or moves values off zero.
@@ -179,7 +179,7 @@ pub fn jvp<M: Matrices>(
     let odd = dp.skew().mul_real(&sums);
     let inverse = s.masked_recip(&limit);
     if degeneracy.rejects_split() {
-        // Along dA singular values 0 stay there, and their vectors move out of the null spaces only.
+        // Along dA zero singular values stay zero, and their vectors leave the null spaces only.
         let kept = blocks.zero().constant(1, 1, 1.0).sub(blocks.zero()).transpose();
         let left = da_v.sub(&u.matmul(&dp.mul_real(&kept)));
         blocks.compare(&left.modulus().mul(blocks.zero()), &size)?;
@@ -198,7 +198,7 @@ pub fn jvp<M: Matrices>(
     Ok((du, ds, dv.adjoint()))
 }
 
-/// The thin part of a factor, and its cotangent with what the complement contributes.
+/// Thin part of a factor, and its cotangent including the contribution of the complement.
 ///
 /// `U⊥ U⊥ᴴ = I − U Uᴴ` gives `dU⊥ = −U (dUᴴ U⊥)`, so `Ū⊥` acts as `−U⊥ (Ū⊥ᴴ U)` on `U`.
 fn thin<M: Matrices>(
@@ -231,7 +231,7 @@ fn thin<M: Matrices>(
     Ok((u_k, cotangent))
 }
 
-/// The tangent of a full factor from that of its thin part: the complement follows.
+/// Tangent of a full factor from that of its thin part.
 fn complete<M: Matrices>(u: &M, du: M) -> M {
     let (m, k, width) = (u.rows(), du.cols(), u.cols());
     if width == k {

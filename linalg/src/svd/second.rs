@@ -1,7 +1,7 @@
-//! Second derivatives of functions of singular values, those of an odd `f` of the Hermitian matrix
-//! `[0 A; Aᴴ 0]`, whose eigenvalues are `±S` and 0: second divided differences at these points are
-//! exact at ties, and at zero where `f` has a second derivative. For `m ≥ n`, with `Uᴴ C V = H + K`, Hermitian
-//! and skew, and `R = (1 − U Uᴴ) C V`, and `H′`, `K′`, `R′` for `E`,
+//! Second derivatives of functions of singular values. For odd `f` these are functions of the Hermitian matrix `[0 A;
+//! Aᴴ 0]`, whose eigenvalues are `±S` and 0; second divided differences at these points are exact at ties, and at
+//! zero if `f` has a second derivative there. For `m ≥ n`, with `Uᴴ C V = H + K`, Hermitian and skew-Hermitian, `R =
+//! (1 − U Uᴴ) C V`, and `H′`, `K′`, `R′` for `E`,
 //!
 //! ```text
 //! D² F(A)[C, E] = U G Vᴴ + L Vᴴ
@@ -10,8 +10,8 @@
 //! Lⱼ  = Σₖ Rₖ (f[0, σⱼ, σₖ] h′ₖⱼ − f[0, σⱼ, −σₖ] k′ₖⱼ)
 //! ```
 //!
-//! and the same with `C` and `E` exchanged. Points of different signs are at least the larger of both
-//! apart: only points of one sign take the series of [`hermitian`](crate::hermitian).
+//! plus the same terms with `C` and `E` exchanged. The distance of points of different signs is at least the larger
+//! modulus: only points of one sign use the series of [`hermitian`](crate::hermitian).
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ use crate::vocabulary::{Matrices, RealMatrices, Region};
 
 use super::function::{kept, odd_tables};
 
-/// Second divided differences of an odd function at values `S`, their negatives and zero.
+/// Second divided differences of an odd function at the values `S`, their negatives and zero.
 pub(crate) trait OddDifferences<R> {
     /// `f[σᵢ, σⱼ, σₖ]`, `f[σᵢ, σⱼ, −σₖ]`, and `f[−σᵢ, σⱼ, σₖ]`, for one `k`.
     fn at(&self, k: usize) -> [R; 3];
@@ -31,7 +31,7 @@ pub(crate) trait OddDifferences<R> {
     fn at_zero(&self) -> [R; 2];
 }
 
-/// `D² F(A)[C, E]` of thin factors with `m ≥ n`. Cost of some products and `8 n` updates of a matrix.
+/// `D² F(A)[C, E]` of thin factors with `m ≥ n`. Cost a few products and `8 n` rank-one updates.
 pub(crate) fn second<M: Matrices>(
     [u, v]: [&M; 2],
     [c, e]: [&M; 2],
@@ -49,7 +49,7 @@ pub(crate) fn second<M: Matrices>(
         let [plus, minus, mixed] = f.at(l);
         let column = |x: &M| x.slice(0..n, l..l + 1);
         let row = |x: &M| x.slice(l..l + 1, 0..n);
-        // Σ over both orders of C and E.
+        // Sum over both orders of C and E.
         let both = |[x, x2]: [&M; 2], [y, y2]: [&M; 2], table: &M::Real| {
             let product = column(x).matmul(&row(y2)).add(&column(x2).matmul(&row(y)));
             product.mul_real(table)
@@ -71,7 +71,7 @@ pub(crate) fn second<M: Matrices>(
     u.matmul(&inner).add(&rest).matmul(&v.adjoint())
 }
 
-/// The first matrix with a singular value of zero if `sign(x) f(|x|)` has no second derivative there.
+/// First matrix with a zero singular value, if `sign(x) f(|x|)` has no second derivative at 0.
 pub(crate) fn bends_at_zero<R: RealMatrices<Real = R>>(
     s: &R,
     limit: &R,
@@ -82,12 +82,12 @@ pub(crate) fn bends_at_zero<R: RealMatrices<Real = R>>(
     Ok(zeros.iter().zip(bend).position(|(&zeros, bend)| zeros > 0.0 && bend != 0.0))
 }
 
-/// `sign(x) f(|x|)`.
+/// The odd function `sign(x) f(|x|)`.
 pub(crate) struct Odd<R> {
     s: R,
     f: Elementary,
     limit: R,
-    /// First differences at values, at a value and a negative one, at a value and zero.
+    /// First differences at two values, at a value and a negative one, at a value and zero.
     first: R,
     sums: R,
     ratios: R,
@@ -99,7 +99,7 @@ impl<R: RealMatrices<Real = R>> Odd<R> {
         Self { s: s.clone(), f, first: divided_differences(s, &f), sums, ratios, limit }
     }
 
-    /// `x/y`, 0 at three points at zero.
+    /// `x/y`, and 0 where all three points are zero.
     fn over(&self, x: &R, y: &R) -> R {
         x.mul(&y.masked_recip(&self.limit))
     }
@@ -117,7 +117,7 @@ impl<R: RealMatrices<Real = R>> OddDifferences<R> for Odd<R> {
         let row = |table: &R| table.slice(k..k + 1, 0..n);
         let column = |table: &R| table.slice(0..n, k..k + 1);
         let plus = differences(y, &self.first, k, self.f);
-        // Over the distance of the negative point from the farther one of the two others; values do not increase.
+        // Divided by the distance of the negative point from the farther of the two others; values are nonincreasing.
         let upper = y.constant(n, n, 1.0).mask(Region::Upper(0));
         let minus = either(
             &upper,
@@ -147,8 +147,9 @@ impl<R: RealMatrices<Real = R>> OddDifferences<R> for Odd<R> {
     }
 }
 
-/// `x` at the `p` largest values and their negatives, 0 at the others. Differences are 0 within each of the two
-/// groups, `−z/((y − z)(x − z))` for one point `z` of the others, and `x/((x − y)(x − z))` for two.
+/// The function that is `x` at the `p` largest values and their negatives, and 0 at the others. Differences are 0
+/// within each of the two groups, `−z/((y − z)(x − z))` for one point `z` of the others, and `x/((x − y)(x − z))` for
+/// two.
 pub(crate) struct Cut<R> {
     s: R,
     keep: R,
@@ -160,12 +161,12 @@ impl<R: RealMatrices<Real = R>> Cut<R> {
         Self { s: s.clone(), keep: kept(s, rank), rank }
     }
 
-    /// `f[aᵢ, bⱼ, z]` of a column, a row, and a number that is kept or not.
+    /// `f[aᵢ, bⱼ, z]` of a column, a row, and a number that is `kept` or not.
     fn differences(&self, [a, b, z]: [&R; 3], kept: bool) -> R {
         let (row, one) = (&self.keep, a.constant(1, 1, 1.0));
         let column = row.transpose();
         let (no_row, no_column) = (one.sub(row), one.sub(&column));
-        // Divisors of pairs on both sides of the cut are not zero.
+        // Divisors of pairs on both sides of the truncation are nonzero.
         let over = |mask: &R, x: &R, divisors: [&R; 2]| {
             divisors.iter().fold(x.mul(mask), |x, divisor| {
                 let safe = divisor.mul(mask).add(&one.sub(mask));

@@ -1,4 +1,4 @@
-//! Matrices much taller than wide, or wider than tall: `A = Q R`, `R = U' S Vᴴ`, `U = Q U'`.
+//! Matrices with a large aspect ratio: `A = Q R`, `R = U' S Vᴴ`, `U = Q U'`, or the adjoint for wide matrices.
 
 use faer::{Mat, MatMut, MatRef, Par};
 use t4a_algebra::Field;
@@ -6,8 +6,8 @@ use t4a_linalg_kernels::Extent;
 
 use crate::scalar::LinalgScalar;
 
-/// Whether the QR factorisation costs less than it saves: for 1024 × 256 a quarter, for 2048 × 64 a
-/// third of the time; for 512 × 64 it costs an eighth (bench `linalg`, svd with vectors).
+/// True if a preceding QR factorisation saves time: a quarter for 1024 × 256, a third for 2048 × 64; for 512 × 64 it
+/// costs an eighth (bench `linalg`, svd with vectors).
 pub(super) fn pays(m: usize, n: usize) -> bool {
     let (long, short) = (m.max(n), m.min(n));
     (short >= 128 && 6 * long > 11 * short) || (short > 0 && long >= 16 * short)

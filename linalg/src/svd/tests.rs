@@ -58,7 +58,7 @@ fn operand<T: LinalgScalar>(svd: &Svd<T>) -> (SvdOp, Batched<T>, Outcome<Batched
     (SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT }, like, out)
 }
 
-/// The rule with these factors, whatever matrix they are of.
+/// Applies the rule to given factors.
 pub(super) fn svd_vjp<T: LinalgScalar>(
     svd: &Svd<T>,
     given: &SvdCotangent<T>,
@@ -89,7 +89,7 @@ fn svd_jvp<T: LinalgScalar>(
     })
 }
 
-/// Invariants of the decomposition: `U f(S) Vᴴ`-like products and the singular values.
+/// Gauge-invariant functions of the decomposition: products such as `U f(S) Vᴴ`, and the singular values.
 struct Invariants {
     vectors: Vectors,
     truncation: Option<usize>,
@@ -112,7 +112,7 @@ impl Invariants {
         (u.slice(0..m, 0..left), s.slice(0..1, 0..p), vh.slice(0..right, 0..n), p)
     }
 
-    /// Weights of the products below: no loss should see all columns alike.
+    /// Weights of the products below, different for all columns.
     fn weights<T: LinalgScalar>(&self, u: &Batched<T>, p: usize) -> Batched<T> {
         row(u, &(0..p).map(|i| 1.0 + 0.5 * i as f64).collect::<Vec<_>>())
     }
@@ -224,7 +224,7 @@ fn truncation<T: LinalgScalar>() {
     };
     use t4a_algebra::Real;
     assert_eq!(dims(Truncation::new()), 5);
-    // An exact tie is cut where the limit says.
+    // An exact tie is split at the limit.
     assert_eq!(dims(Truncation::new().max_dim(2)), 2);
     assert_eq!(dims(Truncation::new().max_dim(3)), 3);
     assert_eq!(dims(Truncation::new().cutoff(0.5)), 4);
@@ -237,7 +237,7 @@ fn truncation<T: LinalgScalar>() {
 
 fn ties_in_values<T: LinalgScalar>() {
     let a = with_singular_values::<T>(3, &[], 5, 4, &[2.0, 1.0, 1.0, 0.5]);
-    // Σ s² = ‖A‖² has the gradient 2 A, ties or not.
+    // Σ s² = ‖A‖² has the gradient 2 A, also at ties.
     let svd = svd(&a, Vectors::Thin).unwrap();
     let cotangent = SvdCotangent {
         u: None,
@@ -248,8 +248,8 @@ fn ties_in_values<T: LinalgScalar>() {
     assert_close(&got, &axpy(&a, 1.0, &a), tight::<T>(5));
 }
 
-/// Kept and discarded vectors with a tie on either side: the projector onto the kept ones and the
-/// product `Uₚ Vₚᴴ` are functions of `A`.
+/// Kept and discarded vectors with a tie on either side: the projector onto the kept ones and the product `Uₚ Vₚᴴ`
+/// are functions of `A`.
 fn truncated_at_ties<T: LinalgScalar>() {
     let parts = |svd: &Svd<T>| {
         let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
@@ -285,8 +285,8 @@ fn truncated_at_ties<T: LinalgScalar>() {
     );
 }
 
-/// `L = Re⟨C, U Vᴴ⟩` is a function of `A` at ties as well: its gradient is that of the unitary
-/// polar factor, solved here from `P Ω + Ω P` in the eigenbasis of `P`.
+/// `L = Re⟨C, U Vᴴ⟩` is a function of `A`, also at ties: its gradient is that of the unitary polar factor, computed
+/// here from `P Ω + Ω P` in the eigenbasis of `P`.
 fn degenerate_block<T: LinalgScalar>() {
     let values = [3.0, 2.0, 2.0, 1.0, 0.5];
     let a = with_singular_values::<T>(11, &[2], 5, 5, &values);
@@ -306,7 +306,7 @@ fn degenerate_block<T: LinalgScalar>() {
     };
     let got = svd_vjp(&svd, &cotangent, &Degeneracy::SEPARABLE).unwrap();
     assert_close(&got, &exact, 1e-12);
-    // What broadening does instead, as documented: several percent.
+    // Broadening has an error of several percent, as documented.
     let broadened = Degeneracy { broadening: Some(1e-12), ..Degeneracy::default() };
     let classic = svd_vjp(&svd, &cotangent, &broadened).unwrap();
     assert!(norm(&axpy(&classic, -1.0, &exact)).is_finite());
@@ -331,7 +331,7 @@ fn gauge<T: LinalgScalar>() {
     let silent = Degeneracy { check_gauge: false, ..Degeneracy::default() };
     let got = svd_vjp(&tied, &cotangent(&tied), &silent).unwrap();
     assert!(norm(&got).is_finite());
-    // Without ties a loss of U alone sees the phase of complex vectors only.
+    // Without ties a loss of U alone depends on the phases of complex vectors only.
     let apart = at(&VALUES).unwrap();
     let result = svd_vjp(&apart, &cotangent(&apart), &Degeneracy::default());
     assert_eq!(result.is_err(), T::IS_COMPLEX);
@@ -384,8 +384,8 @@ fn phases<T: LinalgScalar>() {
     assert_close(&rotated, &gradient(&u, &vh), 1e-12);
 }
 
-/// Singular values that are zero come out as a few ε, not as what faer's QR factorisation takes for
-/// dependent (220 ε for 48 × 24, 600 ε for 24 × 6).
+/// Zero singular values are computed as a few ε, not as large as the columns that faer's QR factorisation drops (220
+/// ε for 48 × 24, 600 ε for 24 × 6).
 fn zeros<T: LinalgScalar>() {
     for (m, n) in [(12, 6), (24, 6), (6, 40), (120, 6), (48, 24)] {
         let k = Ord::min(m, n);
@@ -398,8 +398,7 @@ fn zeros<T: LinalgScalar>() {
     }
 }
 
-/// At the ends of the range: where squares underflow, among subnormal numbers, and where the values
-/// themselves leave it.
+/// Both ends of the range: squares that underflow, subnormal numbers, and values that overflow.
 #[test]
 fn values_at_the_ends_of_the_range() {
     let of = |x: [f32; 4]| Tensor::from_vec(x.to_vec(), &[2, 2]).unwrap();
@@ -412,7 +411,7 @@ fn values_at_the_ends_of_the_range() {
     assert_eq!(s, [4.0 * tiny, 3.0 * tiny]);
     let s = svdvals(&of([1e38, 1e38, 1e38, -1e38])).unwrap().to_vec().unwrap();
     assert!(s.iter().all(|s| (s / 1e38 - 2f32.sqrt()).abs() < 1e-6), "{s:?}");
-    // 3e38 · √2 · 2 is no f32.
+    // 3e38 · √2 · 2 exceeds the range of f32.
     let large = of([3e38, 3e38, 3e38, 3e38]);
     assert_eq!(
         svd(&large, Vectors::Thin).unwrap_err(),
@@ -426,8 +425,7 @@ fn values_at_the_ends_of_the_range() {
     assert_eq!(e, LinalgError::Overflow { op: "qr", batch: 0 });
 }
 
-/// A matrix with singular values 5, 4, 3, 2, 2, 2, 2, 1 up to rounding at which faer's iteration stops
-/// short of its limit.
+/// Matrix with singular values 5, 4, 3, 2, 2, 2, 2, 1 up to rounding, for which faer's iteration stagnates.
 #[test]
 fn ties_converge() {
     let bits = include!("tests/stalled.in");
@@ -510,7 +508,7 @@ fn weights_may_be_of_any_size() {
     assert_eq!(Truncation::new().relative_discarded_weight(0.5).rank(&[0.0, 0.0]), 2);
 }
 
-/// The copy of a matrix that repeats its elements exceeds every memory.
+/// A copy of a matrix with repeated elements would exceed every memory.
 #[test]
 fn a_matrix_too_large_is_an_error() {
     let a = Tensor::full(&[], 1.0).unwrap().expand(&[1 << 12, 1 << 36]).unwrap();

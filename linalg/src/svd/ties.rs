@@ -1,8 +1,7 @@
 //! Gradients at ties that rounding has split, against those of the exact factors.
 //!
-//! `every_seed` runs 10⁴ matrices for each size from 2 to 12 and type:
-//! `cargo test --release -p t4a-linalg -- --ignored every_seed`. The tests that always run take
-//! ten of each.
+//! `every_seed` runs 10⁴ matrices for each size from 2 to 12 and type: `cargo test --release -p t4a-linalg --
+//! --ignored every_seed`. The tests that always run use ten of each.
 
 use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
@@ -18,8 +17,8 @@ use crate::vocabulary::{Batched, Matrices};
 
 type M<T> = Batched<T>;
 
-/// `Re⟨C, U f(S) Vᴴ⟩` has the gradient `P [herm(X) ∘ Γ + skew(X) ∘ Σ] Qᴴ`, `X = Pᴴ C Q`, with
-/// quotients of differences and sums of `f` and of the values.
+/// `Re⟨C, U f(S) Vᴴ⟩` has the gradient `P [herm(X) ∘ Γ + skew(X) ∘ Σ] Qᴴ`, `X = Pᴴ C Q`, with quotients of
+/// differences and sums of `f` and of the values.
 struct Frames<T: LinalgScalar> {
     p: M<T>,
     q: M<T>,
@@ -55,12 +54,12 @@ impl<T: LinalgScalar> Frames<T> {
     }
 }
 
-/// The largest difference of two batches of matrices.
+/// Largest difference of two batches of matrices.
 fn worst<T: LinalgScalar>(a: Tensor<T>, b: &M<T>) -> f64 {
     M::new(&a).sub(b).norms().unwrap().into_iter().fold(0.0, f64::max)
 }
 
-/// Through the SVD: of all vectors, and of the first `p`.
+/// Through the SVD: with all vectors, and with the first `p`.
 fn singular<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usize) -> f64 {
     let n = values.len();
     let frames = Frames::<T>::new(seed, count, values);
@@ -77,7 +76,7 @@ fn singular<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usize
     worst(got, &frames.gradient(&c, &f))
 }
 
-/// Through the eigendecomposition: of the projector onto the last `p` vectors.
+/// Through the eigendecomposition: the projector onto the last `p` vectors.
 fn hermitian<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usize) -> f64 {
     let n = values.len();
     let mut frames = Frames::<T>::new(seed, count, values);
@@ -94,7 +93,7 @@ fn hermitian<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usiz
 }
 
 fn sweep<T: LinalgScalar>(count: usize) {
-    // Gaps are 1 at least: what is left are the rounding errors of a few products.
+    // Gaps are at least 1: only the rounding errors of a few products remain.
     let limit = 4000.0 * epsilon::<T>();
     for n in 2..=12 {
         let half = n / 2;

@@ -7,7 +7,7 @@ use super::{Svd, Vectors, svd_ex};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 
-/// How many singular triplets to keep: as few as every policy named allows.
+/// Truncation policy: the number of kept singular triplets is the smallest that any of the given criteria allows.
 ///
 /// Cutoffs drop the smallest values; then `min_dim` raises and `max_dim` limits the number.
 ///
@@ -28,15 +28,15 @@ pub struct Truncation {
 }
 
 impl Truncation {
-    /// Keeps everything.
+    /// Policy that keeps all values.
     pub fn new() -> Self {
         Self::default()
     }
-    /// At most this many, 1 or more; ties are cut.
+    /// Keeps at most this many values (at least 1); ties are split.
     pub fn max_dim(self, max_dim: usize) -> Self {
         Self { max_dim: Some(max_dim), ..self }
     }
-    /// At least this many, if there are.
+    /// Keeps at least this many values, or all if there are fewer.
     pub fn min_dim(self, min_dim: usize) -> Self {
         Self { min_dim, ..self }
     }
@@ -57,7 +57,7 @@ impl Truncation {
         Self { relative_discarded_weight: weight, ..self }
     }
 
-    /// Rejects policies that contradict themselves.
+    /// Checks that the options are consistent.
     ///
     /// # Errors
     /// `Tensor` for a cutoff that is negative or NaN, for `max_dim` 0 and for `min_dim > max_dim`.
@@ -85,16 +85,16 @@ impl Truncation {
         }
     }
 
-    /// How many of `k` values are kept at most.
+    /// Maximum number of kept values out of `k`.
     pub fn limit(&self, k: usize) -> usize {
         self.max_dim.map_or(k, |max| max.min(k))
     }
 
-    /// How many of these nonincreasing values are kept.
+    /// Number of kept values out of these nonincreasing ones.
     pub fn rank(&self, s: &[f64]) -> usize {
         let largest = s.first().copied().unwrap_or(0.0);
         let limit = self.cutoff.max(self.relative_cutoff * largest);
-        // A limit of 0 is no policy: zeros are kept then.
+        // A cutoff of 0 is inactive: zeros are kept.
         let mut rank =
             if limit > 0.0 { s.iter().take_while(|&&x| x > limit).count() } else { s.len() };
         let unit = power_near(self.discarded_weight.sqrt());
@@ -106,40 +106,39 @@ impl Truncation {
     }
 }
 
-/// A power of two near `x ≥ 0`, by which quotients are exact and have squares.
+/// Power of two near `x ≥ 0`: quotients by it are exact and their squares do not overflow.
 fn power_near(x: f64) -> f64 {
     let exponent = (x.to_bits() >> 52) as i32 - 1023;
     2f64.powi(exponent.clamp(-1000, 1000))
 }
 
-/// How many values are left if the smallest are dropped as long as `Σ (s/unit)² ≤ weight`.
+/// Number of values that remain if the smallest are dropped as long as `Σ (s/unit)² ≤ weight`.
 fn kept(s: &[f64], unit: f64, weight: f64) -> usize {
     let mut dropped = 0.0;
     let fits = |x: &&f64| {
         dropped += (*x / unit).powi(2);
         dropped <= weight
     };
-    // A weight of 0 is no policy: zeros are kept then.
+    // A weight of 0 is inactive: zeros are kept.
     if weight > 0.0 { s.len() - s.iter().rev().take_while(fits).count() } else { s.len() }
 }
 
-/// The leading singular triplets, and all of them, which the derivative needs.
+/// Leading singular triplets, and all of them, which the derivative needs.
 #[derive(Clone, Debug)]
 pub struct TruncatedSvd<T: LinalgScalar> {
-    /// The triplets kept.
+    /// Kept triplets.
     pub kept: Svd<T>,
     /// All `k` triplets.
     pub all: Svd<T>,
-    /// `‖A − U S Vᴴ‖_F = √(Σ sᵢ²)` over the values dropped, `[…]`.
+    /// `‖A − U S Vᴴ‖_F = √(Σ sᵢ²)` over the dropped values, `[…]`.
     pub error: Tensor<T::R>,
 }
 
-/// The leading `p` singular triplets; `p` is the largest number that a matrix of the batch asks
-/// for.
+/// Leading `p` singular triplets; `p` is the largest number over the matrices of the batch.
 ///
-/// Shapes `[…, m, n]` → `[…, m, p]`, `[…, p]`, `[…, p, n]`. Cost that of the thin decomposition.
-/// The derivative is that of [`SvdOp`](super::SvdOp) for `all` with cotangents of `kept`: it contains
-/// the coupling of kept and discarded vectors.
+/// Shapes `[…, m, n]` → `[…, m, p]`, `[…, p]`, `[…, p, n]`. Cost that of the thin decomposition. The derivative is
+/// that of [`SvdOp`](super::SvdOp) for `all` with cotangents of `kept`: it contains the coupling of kept and
+/// discarded vectors.
 ///
 /// # Errors
 /// As [`svd`](super::svd); those of [`Truncation::validate`].
@@ -152,8 +151,7 @@ pub fn svd_truncated<T: LinalgScalar>(
     Ok(out)
 }
 
-/// As [`svd_truncated`], with an info tensor as in [`svd_ex`]. Matrices that failed have no say in
-/// the rank.
+/// [`svd_truncated`] with an info tensor as in [`svd_ex`]. Failed matrices do not influence the rank.
 ///
 /// # Errors
 /// `NotMatrix`, `Tensor`.
@@ -172,7 +170,7 @@ pub fn svd_truncated_ex<T: LinalgScalar>(
     let ranks = codes.iter().enumerate().filter(|&(_, &code)| code == 0);
     let p = ranks.map(|(b, _)| truncation.rank(rows(b))).max();
     let p = p.unwrap_or_else(|| truncation.limit(k));
-    // Squares could leave the range.
+    // `hypot` avoids overflow of the squares.
     let norm = |tail: &[f64]| tail.iter().copied().fold(0.0, f64::hypot);
     let error = (0..codes.len()).map(|b| <T::R as Numeric>::from_f64(norm(&rows(b)[p..])));
     let error = Tensor::from_vec(error.collect(), batch)?;

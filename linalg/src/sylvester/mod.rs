@@ -102,7 +102,7 @@ pub fn sylvester_ex<T: LinalgScalar>(
     Ok((out.matrices(info.route())?, info))
 }
 
-/// The solution of one equation, `C` and `X` by columns.
+/// Solution of one equation; `C` and `X` are column-major.
 fn solve(mut a: Square, mut b: Square, mut c: Vec<c64>) -> Result<Vec<c64>, Status> {
     let size = largest(a.data()).max(largest(b.data()));
     let of_matrices = Scale::apply(a.data_mut(), |_| size);
@@ -135,7 +135,7 @@ fn between(u: &Square, c: &[c64], v: &Square) -> Vec<c64> {
     out
 }
 
-/// `Y` of `T Y + Y S = F` over `F`.
+/// Overwrites `F` with `Y` of `T Y + Y S = F`.
 fn substitute(left: &Form, right: &Form, y: &mut [c64]) -> Result<(), Status> {
     let (t, s) = (&left.t, &right.t);
     let m = t.n();
@@ -159,7 +159,8 @@ fn substitute(left: &Form, right: &Form, y: &mut [c64]) -> Result<(), Status> {
     Ok(())
 }
 
-/// Cotangents of `A`, `B` and `C` from the solution and its cotangent. Errors of an equation are carried along.
+/// Cotangents of `A`, `B` and `C` from the solution and its cotangent. The error of an equation is carried in the
+/// result.
 pub fn vjp<M: Matrices>(a: &M, b: &M, x: &M, x_cotangent: &M) -> [M; 3] {
     let g = M::operate(SylvesterOp.into(), &[&a.adjoint(), &b.adjoint(), x_cotangent]);
     let xh = x.adjoint();

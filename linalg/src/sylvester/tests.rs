@@ -9,7 +9,7 @@ fn applied<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>, x: &Tensor<T>) -> Tens
     axpy(&mm(a, x), 1.0, &mm(x, b))
 }
 
-/// The system `(I ⊗ A + Bᵀ ⊗ I) vec X = vec C`, entry by entry.
+/// Solution of `(I ⊗ A + Bᵀ ⊗ I) vec X = vec C`.
 fn by_kronecker(a: &Tensor<c64>, b: &Tensor<c64>, c: &Tensor<c64>) -> Tensor<c64> {
     let (m, n) = (a.shape()[0], b.shape()[0]);
     let (a, b) = (a.to_vec().unwrap(), b.to_vec().unwrap());

@@ -1,14 +1,13 @@
-//! Systems `A X = B` whose batches broadcast, whose right-hand sides are vectors, and systems of
-//! tensors.
+//! Linear systems `A X = B` with broadcast batches, vectors as right-hand sides, and systems of tensors.
 //!
-//! Along a batch axis in which `A` has size 1, the right-hand sides of all matrices are columns for
-//! one: `A` is factored once.
+//! Along a batch axis in which `A` has size 1, the right-hand sides of all matrices become columns of one system: `A`
+//! is factored once.
 //!
 //! ```text
 //! A [3, 1, n, n], B [1, 5, n, r]   →   A [3, 1, n, n], B [3, 1, n, 5·r]   →   X [3, 5, n, r]
 //! ```
 //!
-//! [`Systems`] knows shapes only, so it serves engine tensors and those of a Burn backend.
+//! [`Systems`] uses shapes only, so it serves engine tensors and those of a Burn backend.
 
 #[cfg(test)]
 mod tests;
@@ -20,14 +19,14 @@ use t4a_tensor::{Tensor, TensorError};
 use crate::error::{LinalgError, Result};
 use crate::scalar::LinalgScalar;
 
-/// What a tensor has to offer: views, or nodes of a tape.
+/// Movement operations of a tensor type: views, or nodes of a tape.
 pub trait Movable: Sized {
-    /// Row-major under another shape.
+    /// Reshape in row-major order.
     ///
     /// # Errors
     /// `Tensor`.
     fn reshaped(self, shape: &[usize]) -> Result<Self>;
-    /// Axes of size 1 repeated.
+    /// Expands axes of size 1.
     ///
     /// # Errors
     /// `Tensor`.
@@ -51,26 +50,26 @@ impl<T: Scalar> Movable for Tensor<T> {
     }
 }
 
-/// How systems of two batches become systems of one.
+/// Plan that converts a broadcast system to a system with equal batches.
 #[derive(Clone, Debug)]
 pub struct Systems {
-    /// Whether there is anything to do.
+    /// True if the batches are equal and nothing is converted.
     equal: bool,
-    /// The batches of `A` and `B`, as many axes.
+    /// Batch axes of `A` and `B`, padded to equal numbers.
     a: Dims,
     b: Dims,
-    /// The batch of the solution.
+    /// Batch axes of the solution.
     batch: Dims,
     /// Batch axes that become columns.
     folded: Dims,
-    /// Shape of one matrix of `A` and of `B`.
+    /// Sizes of one matrix of `A` and of `B`.
     matrix: [usize; 2],
     rhs: [usize; 2],
 }
 
 impl Systems {
-    /// Of matrices `[…, m, n]` with right-hand sides `[…, m, r]`; batch axes of size 1 and missing
-    /// ones broadcast. `fold` along axes in which only `A` has size 1; otherwise `A` is repeated.
+    /// Plan for matrices `[…, m, n]` with right-hand sides `[…, m, r]`; batch axes of size 1 and missing ones
+    /// broadcast. With `fold`, axes in which only `A` has size 1 become columns; otherwise `A` is repeated.
     ///
     /// # Errors
     /// `NotMatrix`; `Tensor` if the batches do not broadcast.
@@ -98,13 +97,13 @@ impl Systems {
         Ok(Self { equal, a: a_sizes, b: b_sizes, batch, folded, matrix, rhs })
     }
 
-    /// The batch of the matrices that are factored.
+    /// Batch axes of the factored matrices.
     pub fn factored(&self) -> Dims {
         let size = |(axis, &size)| if self.folded.contains(&axis) { 1 } else { size };
         self.batch.iter().enumerate().map(size).collect()
     }
 
-    /// `A` for the systems.
+    /// `A` of the converted system.
     ///
     /// # Errors
     /// `Tensor`.
@@ -116,7 +115,7 @@ impl Systems {
         a.reshaped(&with(&self.a, &[m, n]))?.expanded(&with(&self.factored(), &[m, n]))
     }
 
-    /// `B` for the systems.
+    /// `B` of the converted system.
     ///
     /// # Errors
     /// `Tensor`.
@@ -130,7 +129,7 @@ impl Systems {
         b.permuted(&self.axes())?.reshaped(&with(&self.factored(), &[m, count * r]))
     }
 
-    /// The solution out of that of the systems, `n` rows.
+    /// Solution of the original system from that of the converted one, which has `n` rows.
     ///
     /// # Errors
     /// `Tensor`.
@@ -146,7 +145,7 @@ impl Systems {
         x.reshaped(&permuted)?.permuted(&back)
     }
 
-    /// Batch axes that stay, rows, batch axes that become columns, columns.
+    /// Axis order: remaining batch axes, rows, batch axes that become columns, columns.
     fn axes(&self) -> Dims {
         let rank = self.batch.len();
         let kept = (0..rank).filter(|axis| !self.folded.contains(axis));
@@ -158,7 +157,7 @@ fn with(batch: &[usize], matrix: &[usize]) -> Dims {
     batch.iter().chain(matrix).copied().collect()
 }
 
-/// Solves with broadcasting, in one plan if the batches differ; a right-hand side of rank 1 is a vector.
+/// Solves with broadcasting, with one plan if the batches differ; a right-hand side of rank 1 is a vector.
 pub(crate) fn broadcast<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
@@ -181,7 +180,7 @@ pub(crate) fn broadcast<T: LinalgScalar>(
     }
 }
 
-/// The number of unknowns of [`tensorsolve`](crate::solve::tensorsolve) and the shape of the solution.
+/// Number of unknowns of [`tensorsolve`](crate::solve::tensorsolve), and the shape of the solution.
 ///
 /// # Errors
 /// `Tensor`.
@@ -196,7 +195,7 @@ pub fn tensor_system<'a>(a: &'a [usize], b: &[usize]) -> Result<(usize, &'a [usi
     }
 }
 
-/// The size of the matrix of [`tensorinv`](crate::inverse::tensorinv) and the shape of the result.
+/// Size of the matrix of [`tensorinv`](crate::inverse::tensorinv), and the shape of the result.
 ///
 /// # Errors
 /// `Tensor`.

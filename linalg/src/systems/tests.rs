@@ -9,7 +9,7 @@ use crate::vocabulary::{Batched, Matrices};
 
 const VALUES: [f64; 3] = [2.0, 1.0, 0.5];
 
-/// Batches of `A`, of `B` and of both.
+/// Batch axes of `A`, of `B` and of both.
 const BATCHES: [(&[usize], &[usize], &[usize]); 7] = [
     (&[2], &[2], &[2]),
     (&[], &[4], &[4]),
@@ -42,7 +42,7 @@ fn each<T: LinalgScalar>() {
             assert_eq!(got.shape(), &with(batch, &[3, 2])[..]);
             let want = solver(&repeat(&a, batch), &repeat(&b, batch)).unwrap();
             assert_close(&got, &want, tight::<T>(20));
-            // A vector for all matrices.
+            // One vector for all matrices.
             let b = random::<T>(8, &[m]);
             let got = solver(&a, &b).unwrap();
             let column = b.unsqueeze(1).unwrap();
@@ -101,7 +101,7 @@ fn errors() {
     assert!(matches!(tensorinv(&zero, 3), Err(LinalgError::Tensor(_))));
     assert!(matches!(tensorinv(&a, 1), Err(LinalgError::Tensor(_))));
     assert!(matches!(tensorsolve(&a, &random(1, &[2])), Err(LinalgError::Tensor(_))));
-    // Nothing to solve for.
+    // No unknowns.
     let empty = random::<f64>(1, &[0, 3, 1]);
     assert_eq!(solve(&random(1, &[3, 3]), &empty).unwrap().shape(), [0, 3, 1]);
 }

@@ -6,8 +6,7 @@
 //!   any other                    RealMatrix, ComplexMatrix   rules in the vocabulary
 //! ```
 //!
-//! Outside of the engine a factorisation runs there as well, on the elements; its rule runs where the
-//! arrays are.
+//! For arrays of other devices a factorisation still runs on the host; its rule runs on the arrays.
 
 use smallvec::SmallVec;
 use t4a_algebra::{c32, c64};
@@ -25,17 +24,17 @@ use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, ComplexMatrix, RealMatrix};
 
-/// An operation on matrices over arrays: real matrices `[…, m, n]`, or pairs `re`, `im` of them.
+/// Matrix operation on arrays: real matrices `[…, m, n]`, or pairs `re`, `im` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Linalg {
-    /// What is computed.
+    /// The operation.
     pub op: MatrixOp,
-    /// Whether the operands are pairs.
+    /// True if the operands are pairs of arrays.
     pub complex: bool,
 }
 
-/// Runs an expression with `T` as the element type of the engine.
+/// Evaluates an expression with `T` as the element type of the engine.
 macro_rules! on_engine {
     ($op:expr, $dtype:expr, $t:ident => $body:expr) => {
         match ($dtype, $op.complex) {
@@ -64,12 +63,12 @@ fn unsupported(op: &'static str, dtype: DType) -> LinalgError {
     TensorError::DTypeUnsupported { op, dtype, expected: "f32 or f64" }.into()
 }
 
-/// The floats among these values.
+/// Float arrays among these values.
 fn floats<A: Array>(values: &[Value<A>]) -> impl Iterator<Item = A> + '_ {
     values.iter().map(|x| x.float().clone())
 }
 
-/// Parts of these kinds, as far as there are arrays for them.
+/// Reads parts of these kinds, as many as there are arrays for.
 fn parts<A: Array, M: Over<A>>(
     kinds: &[PartKind],
     arrays: &mut impl Iterator<Item = A>,
@@ -77,7 +76,7 @@ fn parts<A: Array, M: Over<A>>(
     kinds.iter().map(|&kind| M::read(kind, arrays)).collect()
 }
 
-/// Cotangents of these kinds; that of a pair with one part missing has zeros there.
+/// Cotangents of these kinds; a missing half of a pair is zero.
 fn cotangents<A: Array, M: Over<A>>(
     kinds: &[PartKind],
     all: &mut impl Iterator<Item = Option<A>>,
@@ -94,7 +93,7 @@ fn write<A: Array, M: Over<A>>(parts: Vec<Part<M>>) -> Result<Vec<A>> {
 }
 
 impl Linalg {
-    /// Operands, and what the forward pass returned.
+    /// Operands, and the outcome of the forward pass.
     fn outcome<A: Array, M: Over<A>>(
         &self,
         operands: &mut impl Iterator<Item = A>,
@@ -179,7 +178,7 @@ impl Linalg {
         let mut out = self.op.forward(&operands.iter().collect::<Vec<_>>(), tracked)?;
         let mut hidden = Vec::new();
         if !tracked && out.saved.is_some() {
-            // They belong to the factors behind, which nobody asks for.
+            // These belong to saved factors, which are not needed for the status.
             out.permutations.clear();
         }
         if tracked {
@@ -206,7 +205,7 @@ impl Linalg {
         (0..self.op.operands().count()).map(read).collect()
     }
 
-    /// The batch of operands that fit, and the sizes of their matrices.
+    /// Checks the operands; returns the batch and the sizes of their matrices.
     pub(crate) fn check<'a>(&self, inputs: &'a [Meta]) -> Result<(&'a [usize], Sizes)> {
         let (name, operands) = (self.op.name(), self.op.operands());
         let each = 1 + usize::from(self.complex);
@@ -235,15 +234,15 @@ impl Linalg {
         operands.check(name, &shapes)
     }
 
-    /// How many arrays parts of these kinds are.
+    /// Number of arrays of parts of these kinds.
     fn count(&self, kinds: &[PartKind]) -> usize {
         kinds.iter().map(|kind| kind.arrays(self.complex)).sum()
     }
 
-    /// The status of each matrix, of the batch's shape: [`MatrixOperation::info`].
+    /// Status of each matrix, in the shape of the batch: [`MatrixOperation::info`].
     ///
     /// # Errors
-    /// Those that do not belong to one matrix: shapes, dtypes, a transfer.
+    /// Errors that do not concern a single matrix: shapes, dtypes, a transfer.
     pub fn info<A: Array>(&self, inputs: &[A]) -> Result<Tensor<i32>> {
         let inputs: Vec<Value<Eager>> = inputs.iter().map(host).collect::<Result<_>>()?;
         self.check(&inputs.iter().map(meta).collect::<Vec<_>>())?;
@@ -258,7 +257,7 @@ fn meta(x: &Value<Eager>) -> Meta {
     Meta { shape: x.float().shape(), dtype: x.float().dtype() }
 }
 
-/// The elements in the engine.
+/// Copies the elements to the engine.
 fn host<A: Array>(x: &A) -> Result<Value<Eager>> {
     Ok(Value::Float(x.elements()?.into()))
 }
@@ -290,7 +289,7 @@ impl Operation for Linalg {
     }
 
     fn keep(&self, _tracked: &[bool]) -> Keep {
-        // Two complex results are the most that there are.
+        // At most two complex results, and one more array.
         Keep::default().all_inputs().results(&[0, 1, 2, 3, 4])
     }
 
@@ -304,7 +303,8 @@ impl Operation for Linalg {
         true
     }
 
-    /// By kernels of the arrays; else the engine computes, and the results are constants of the implementor.
+    /// By kernels of the device if it has them; otherwise on the host, with results that are constants of the array
+    /// type.
     fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<ArrayOutcome<A>> {
         let like = inputs[0].float();
         if let Some(outcome) = self.on_device(inputs, tracked.contains(&true))? {

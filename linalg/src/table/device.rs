@@ -1,7 +1,7 @@
-//! Operations on small real matrices by kernels of the device that they are on.
+//! Operations on small real matrices by kernels of their device.
 //!
-//! A matrix that a kernel cannot serve (not finite, singular, beyond the range) is computed in the engine, with the
-//! others: errors are the same.
+//! A batch with a matrix that the kernel does not support (not finite, singular, overflow) is computed on the host
+//! instead, so that errors are the same.
 
 use t4a_diff::array::MatrixKernel;
 use t4a_diff::{Array, Integers, Outcome, Value};
@@ -14,7 +14,7 @@ use crate::qr::Columns;
 use crate::svd::Vectors;
 use crate::vocabulary::{Triangle, TriangleOp};
 
-/// Factors of `[β, m, n]` and the permutation of rows, if the kernel served all matrices.
+/// Factors of `[β, m, n]` and the row permutation, if the kernel succeeded for all matrices.
 type Factors<A> = (Vec<A>, Option<<A as Array>::Integers>);
 
 fn run<A: Array>(a: &A, kernel: MatrixKernel, b: Option<&A>) -> Result<Option<Factors<A>>> {
@@ -29,7 +29,7 @@ fn triangular(triangle: Triangle) -> MatrixKernel {
     MatrixKernel::Triangular { upper: triangle.upper, unit: triangle.unit, transposed }
 }
 
-/// `[β, m, n]` of a batch that is not empty.
+/// Reshapes a nonempty batch to `[β, m, n]`.
 fn flat<A: Array>(x: &A) -> A {
     let shape = x.shape();
     let [batch @ .., m, n] = &shape[..] else { unreachable!("a batch of matrices") };
@@ -37,7 +37,7 @@ fn flat<A: Array>(x: &A) -> A {
 }
 
 impl Linalg {
-    /// The kernel that the operation begins with on matrices of a device.
+    /// Device kernel that the operation starts with, for matrices of this size.
     pub(super) fn kernel(&self, size: [usize; 2]) -> Option<MatrixKernel> {
         let [m, n] = size;
         match self.op {
@@ -54,10 +54,10 @@ impl Linalg {
         }
     }
 
-    /// The results by kernels of the device; `None` if it has none for these matrices, or one of them is not served.
+    /// Results by kernels of the device; `None` if it has none for these matrices, or a matrix fails.
     ///
     /// # Errors
-    /// A transfer of the status that fails.
+    /// A failed transfer of the status.
     pub(super) fn on_device<A: Array>(
         &self,
         inputs: &[Value<A>],

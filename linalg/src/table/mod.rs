@@ -1,10 +1,10 @@
-//! All operations on matrices: the table, and what runs any of them.
+//! All operations on matrices as one enum, and their execution.
 //!
 //! ```text
-//! MatrixOp   any operation, a row each
-//! rule       rules with what they have in common
+//! MatrixOp   any operation; one row each
+//! rule       parts common to all derivative rules
 //! Linalg     a MatrixOp on arrays: a t4a_diff::Operation, complex matrices as pairs
-//! device     kernels of devices for some of them
+//! device     device kernels of some operations
 //! ```
 
 mod array;
@@ -98,7 +98,7 @@ macro_rules! operations {
 }
 
 operations! {
-    /// `A` → `U`, `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
+    /// `A` → `U`, `S`, `Vᴴ`; cotangents may have fewer columns, for truncation.
     Svd(crate::svd::SvdOp),
     /// `A` → `S`.
     Svdvals(crate::svd::SvdvalsOp),
@@ -144,7 +144,7 @@ operations! {
     Solve(crate::solve::SolveOp),
     /// `T`, `B` → `op(T)⁻¹ B`.
     SolveTriangular(crate::triangular::SolveTriangularOp),
-    /// `A`, `B` → `X` with `‖A X − B‖` minimal, at full rank.
+    /// `A`, `B` → `X` with minimal `‖A X − B‖`, for full rank.
     Lstsq(crate::lstsq::LstsqOp),
     /// `A`, `B` → the pseudoinverse times `B`.
     LstsqMinNorm(crate::lstsq::LstsqMinNormOp),

@@ -1,5 +1,4 @@
-//! The rules of all operations with what they have in common: matrices without cotangents, and the
-//! factorisations behind.
+//! Parts common to all derivative rules: matrices without cotangents, and cotangents of saved factors.
 
 use super::MatrixOp;
 use crate::error::{LinalgError, Result};
@@ -42,16 +41,16 @@ impl<M: Matrices> Part<M> {
     }
 }
 
-/// Tangents of the results and hidden results, and of the saved factors.
+/// Tangents of results and hidden results, and of the saved factors.
 type Moving<M> = (Vec<Part<M>>, Vec<Part<M>>);
 
 impl MatrixOp {
-    /// Cotangents of the operands from those of the results and hidden results, and from those of the
-    /// saved factors. A matrix whose cotangents are zero cannot fail.
+    /// Cotangents of the operands from those of the results and hidden results, and from those of the saved factors.
+    /// A matrix with zero cotangents does not fail.
     ///
     /// # Errors
-    /// Those of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`; `SecondOrderAtTie` where the
-    /// cotangent of a saved factor depends on its gauge, for which the loss is not to blame.
+    /// Errors of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`; `SecondOrderAtTie` if the cotangent of a
+    /// saved factor depends on its gauge, which is not a property of the loss.
     pub fn pullback<M: Matrices>(
         &self,
         operands: &[M],
@@ -79,7 +78,7 @@ impl MatrixOp {
         Ok(all)
     }
 
-    /// The rule, once more without the matrices that have no cotangent if one of them makes it fail.
+    /// Applies the rule; if a matrix with zero cotangents makes it fail, once more without such matrices.
     fn spared<M: Matrices>(
         &self,
         operands: &[M],
@@ -116,10 +115,10 @@ impl MatrixOp {
         })
     }
 
-    /// Tangents of the results and hidden results, and of the saved factors.
+    /// Tangents of results and hidden results, and of the saved factors.
     ///
     /// # Errors
-    /// Those of the rule.
+    /// Errors of the rule.
     pub fn pushforward<M: Matrices>(
         &self,
         operands: &[M],

@@ -1,4 +1,4 @@
-//! Matrices far from 1: results and gradients of homogeneous operations are those near 1, scaled.
+//! Scaled matrices: results and gradients of homogeneous operations are those near norm 1, scaled.
 
 use t4a_tensor::Tensor;
 
@@ -23,7 +23,7 @@ use crate::testing::*;
 use crate::triangular::{SolveTriangularOp, Triangle};
 use crate::vocabulary::Batched;
 
-/// An operation, its inputs, and the degree of each result in each input.
+/// An operation, its inputs, and the degree of homogeneity of each result in each input.
 struct Case<T: LinalgScalar> {
     op: MatrixOp,
     inputs: Vec<Tensor<T>>,
@@ -116,7 +116,7 @@ fn homogeneous<T: LinalgScalar>() {
     let limit = tight::<T>(40);
     for Case { op, inputs, degrees } in cases::<T>() {
         let near = op.forward(&inputs.iter().collect::<Vec<_>>(), true).unwrap();
-        // One input is moved at a time.
+        // One input is scaled at a time.
         for (which, e) in (0..inputs.len()).flat_map(|i| [(i, far), (i, -far)]) {
             let mut moved = inputs.clone();
             moved[which] = scaled(&inputs[which], e);
@@ -126,7 +126,7 @@ fn homogeneous<T: LinalgScalar>() {
             for ((got, want), degree) in out.results.iter().zip(&near.results).zip(degrees) {
                 close(&name, &part(got, -degree[which] * e), want, limit);
             }
-            // A cotangent of the degree −d, of vectors none: they have a gauge to keep.
+            // A cotangent of degree −d; none for vectors, whose gauge must not change.
             let gradient = |inputs: &[Tensor<T>], out: &Outcome<Batched<T>>, e: f64| {
                 let with_gauge =
                     matches!(op, MatrixOp::Svd(_) | MatrixOp::Eigh(_) | MatrixOp::Eig(_));

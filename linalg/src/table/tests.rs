@@ -92,7 +92,7 @@ fn cases<T: LinalgScalar>() -> Vec<(MatrixOp, Vec<Tensor<T>>)> {
 
 /// Fixed weights for a matrix of this shape.
 fn weights<M: Matrices>(like: &M, m: usize, n: usize, seed: usize) -> M {
-    // Powers of a few constants: different entries, the same on every implementor.
+    // Powers of a few constants: different entries, equal on every implementor.
     let entry = |i: usize| 0.3 + ((7 * i + 3 * seed) % 11) as f64 / 10.0;
     let row = (0..n).map(|j| like.constant(1, 1, entry(j))).reduce(|a, b| a.append(&b));
     let column = (0..m).map(|i| like.constant(1, 1, entry(i + 5))).reduce(|a, b| a.stack(&b));
@@ -102,10 +102,10 @@ fn weights<M: Matrices>(like: &M, m: usize, n: usize, seed: usize) -> M {
     }
 }
 
-/// `Re⟨C, U Uᴴ⟩/2` over the complement of the leading vectors on each side, and the values.
+/// `Re⟨C, U Uᴴ⟩/2` over the complement of the leading vectors on each side, plus a function of the values.
 fn full_svd_cotangents<M: Matrices>(u: &M, s: &M::Real, vh: &M) -> Vec<Option<Part<M>>> {
     let k = s.cols();
-    // Nothing of the leading vectors, all of the rest: a function of the subspace.
+    // Only the complement: a function of the subspace.
     let rest = |u: &M| {
         let m = u.rows();
         let none = u.constant(m, k, 0.0);
@@ -123,7 +123,7 @@ fn full_svd_cotangents<M: Matrices>(u: &M, s: &M::Real, vh: &M) -> Vec<Option<Pa
     ]
 }
 
-/// As for `full_svd_cotangents`, with all of the thin part of `Q` and `R`.
+/// As `full_svd_cotangents`, with all of the thin part of `Q`, and `R`.
 fn complete_qr_cotangents<M: Matrices>(q: &M, r: &M, k: usize) -> Vec<Option<Part<M>>> {
     let m = q.rows();
     let q_k = q.slice(0..m, 0..k);
@@ -136,8 +136,8 @@ fn complete_qr_cotangents<M: Matrices>(q: &M, r: &M, k: usize) -> Vec<Option<Par
     vec![Some(Part::Full(q_cotangent)), Some(Part::Full(r_cotangent))]
 }
 
-/// Cotangents of a loss that is a function of the input: for operations with a gauge,
-/// `Re⟨C, U diag(w) Vᴴ⟩` and the like, with `C` made of fixed weights.
+/// Cotangents of a loss that is a function of the input: for operations with a gauge, `Re⟨C, U diag(w) Vᴴ⟩` and
+/// similar, with `C` made of fixed weights.
 fn cotangents<M: Matrices>(op: MatrixOp, parts: &[Part<M>]) -> Vec<Option<Part<M>>> {
     match op {
         MatrixOp::Svd(SvdOp { vectors, .. }) => {
@@ -174,20 +174,20 @@ fn cotangents<M: Matrices>(op: MatrixOp, parts: &[Part<M>]) -> Vec<Option<Part<M
             let (l, v) = (parts[0].complex(), parts[1].complex());
             let n = l.cols();
             let c = weights(v, n, n, 2).herm();
-            // Σ |..|² of columns weighted by a function of λ that is real for real matrices.
+            // Squared norm of columns weighted by a function of λ that is real for real matrices.
             let v_cotangent = c.matmul(v).mul(&M::Complex::from_re(&l.mul(&l.conj()).re()));
             let sizes = v.conj().mul(&c.matmul(v)).sum_rows().re();
             let l_cotangent = l.mul_real(&sizes);
             vec![Some(Part::Complex(l_cotangent)), Some(Part::Complex(v_cotangent))]
         }
         MatrixOp::Eigvals(_) => {
-            // `Σ λ²/2`: the order and conjugate pairs do not matter.
+            // `Σ λ²/2` is independent of the order and of conjugate pairs.
             vec![Some(Part::Complex(parts[0].complex().conj()))]
         }
         _ => {
             let own = |(i, part): (usize, &Part<M>)| {
                 Some(match part {
-                    // The gradient of Σ w |x|²/2 moves with the result.
+                    // The gradient of Σ w |x|²/2 depends on the result.
                     Part::Full(x) => Part::Full(x.mul(&weights(x, x.rows(), x.cols(), i))),
                     Part::Real(x) => Part::Real(x.mul(&weights(x, x.rows(), x.cols(), i))),
                     Part::Complex(x) => Part::Complex(x.mul(&weights(x, x.rows(), x.cols(), i))),
@@ -198,14 +198,14 @@ fn cotangents<M: Matrices>(op: MatrixOp, parts: &[Part<M>]) -> Vec<Option<Part<M
     }
 }
 
-/// The gradient of the loss behind [`cotangents`], by the rule in the vocabulary.
+/// Gradient of the loss of [`cotangents`], by the generic rule.
 fn gradient<A: Array, M: Over<A>>(op: MatrixOp, inputs: Vec<A>) -> Vec<A> {
     let recorded = Recorded::new(op, M::IS_COMPLEX, inputs).unwrap();
     let given = flat(op, cotangents::<M>(op, &recorded.parts()));
     recorded.vjp(&given, &[]).unwrap_or_else(|error| panic!("{op:?}: {error}"))
 }
 
-/// The gradient on the engine, as tensors.
+/// Gradient on the engine, as tensors.
 fn gradient_at<T: Scalar>(op: MatrixOp, inputs: &[Tensor<T>]) -> Vec<Tensor<T>> {
     let arrays = inputs.iter().flat_map(eager).collect();
     tensors(gradient::<Eager, T::Matrix<Eager>>(op, arrays))
@@ -229,7 +229,7 @@ fn size(x: &Eager) -> f64 {
     dot(std::slice::from_ref(x), std::slice::from_ref(x)).sqrt()
 }
 
-/// ⟨x̄, J v⟩ = ⟨Jᵀ x̄, v⟩, and the rules on the engine are those in the vocabulary.
+/// ⟨x̄, J v⟩ = ⟨Jᵀ x̄, v⟩, and the rules on the engine agree with the generic ones.
 fn transposed<T: Scalar>() {
     for (op, inputs) in cases::<T>() {
         let tangents: Vec<_> = inputs.iter().map(|x| random::<T>(77, x.shape())).collect();
@@ -272,7 +272,7 @@ fn transposed<T: Scalar>() {
     }
 }
 
-/// The gradient, moved by duals, against differences of the gradient.
+/// Derivative of the gradient by dual numbers, against finite differences of the gradient.
 fn second_order<T: Scalar>() {
     for (op, inputs) in cases::<T>() {
         let tangents: Vec<_> = inputs.iter().map(|x| random::<T>(78, x.shape())).collect();
@@ -300,7 +300,7 @@ fn sizes<T: LinalgScalar>(inputs: &[Tensor<T>]) -> Vec<[usize; 2]> {
     inputs.iter().map(|x| [x.shape()[x.rank() - 2], x.shape()[x.rank() - 1]]).collect()
 }
 
-/// The tangent of a tangent, against differences of the tangent.
+/// Tangent of a tangent, against finite differences of the tangent.
 fn forward_over_forward<T: Scalar>() {
     for (op, inputs) in cases::<T>() {
         let directions = |seed| -> Vec<Tensor<T>> {
@@ -308,7 +308,7 @@ fn forward_over_forward<T: Scalar>() {
         };
         let (v, w) = (directions(79), directions(80));
         let linalg = Linalg { op, complex: T::IS_COMPLEX };
-        // dv moves v as well.
+        // dv perturbs v as well.
         let dv = directions(81);
         let tangent = |h: f64| -> Vec<Eager> {
             let at = |x: &[Tensor<T>], dx: &[Tensor<T>]| -> Vec<Tensor<T>> {
@@ -379,7 +379,7 @@ fn the_table_in_the_documentation_is_true() {
     assert_eq!(found, expected);
 }
 
-/// Values are keys: they compare and hash by what they say, floats by their bits.
+/// Operations are cache keys: they compare and hash by value, floats by their bits.
 #[test]
 fn operations_are_values() {
     use std::collections::HashSet;
@@ -398,7 +398,7 @@ fn operations_are_values() {
     assert_ne!(function(Elementary::Pow(0.5)), function(Elementary::Pow(2.0)));
 }
 
-/// The sizes of results are known beforehand, and what does not fit is named.
+/// Sizes of results are predicted, and errors of mismatching operands name them.
 #[test]
 fn results_are_what_they_are_said_to_be() {
     use t4a_diff::Meta;
@@ -440,7 +440,7 @@ fn results_are_what_they_are_said_to_be() {
     }
 }
 
-/// What is written down is read as the same value.
+/// Serialisation round trip.
 #[cfg(feature = "serde")]
 #[test]
 fn operations_serialise() {

@@ -24,7 +24,7 @@ use crate::vocabulary::{Batched, Matrices, Triangle};
 
 static COUNTS: Mutex<()> = Mutex::new(());
 
-/// Every bit, with the signs of zeros.
+/// All bits of the elements, including the signs of zeros.
 fn bits<T: LinalgScalar>(x: &Tensor<T>) -> String {
     format!("{:?}", x.to_vec().unwrap())
 }
@@ -52,7 +52,7 @@ fn factors<T: LinalgScalar>(a: &Tensor<T>) -> Result<Vec<(&'static str, String)>
 }
 
 fn positive<T: LinalgScalar>(a: &Tensor<T>) -> Tensor<T> {
-    // Strictly diagonally dominant: of a Hermitian positive definite matrix cholesky reads the lower half.
+    // Strictly diagonally dominant, so that the Hermitian part is positive definite.
     let n = a.shape()[a.rank() - 1];
     let mut data = a.to_vec().unwrap();
     for (i, x) in data.iter_mut().enumerate() {
@@ -116,7 +116,7 @@ fn values_of_330_do_not_depend_on_the_number_of_threads() {
     set_threads(before);
 }
 
-/// Shapes where faer cuts products, and those where a product has one column and its sums are cut.
+/// Shapes for which faer divides products, and shapes where a product has one column and its sums are divided.
 #[test]
 fn systems_of_300_and_more_do_not_depend_on_the_number_of_threads() {
     let _guard = lock(&COUNTS);
@@ -174,7 +174,7 @@ for_all_dtypes! {
     a_batch_equals_its_matrices => batches;
 }
 
-/// Iterations with many shifts at once, which matrices of more than 120 rows take: of one and of several.
+/// Multishift iterations, used for more than 120 rows: for one and for several matrices.
 fn schur_and_functions<T: LinalgScalar>() {
     let _guard = lock(&COUNTS);
     let before = threads();

@@ -19,7 +19,7 @@ pub use crate::vocabulary::{Triangle, TriangleOp};
 pub use op::SolveTriangularOp;
 pub use rule::{jvp, vjp};
 
-/// The solution of `op(T) X = B`. Only the triangle named is read.
+/// Solution of `op(T) X = B`. Only the selected triangle is read.
 ///
 /// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, vectors and batches as in
 /// [`solve`](crate::solve::solve). Cost n²·r flops.
@@ -99,7 +99,7 @@ pub(crate) fn check_system<'a, T: LinalgScalar>(
 
 fn is_finite_triangle<T: LinalgScalar>(t: MatRef<'_, T>, triangle: Triangle) -> bool {
     let n = t.nrows();
-    // Along memory, whichever axis that is.
+    // Iterates along the contiguous axis.
     let (t, upper) = match t.row_stride() {
         1 => (t, triangle.upper),
         _ => (t.transpose(), !triangle.upper),
@@ -110,11 +110,11 @@ fn is_finite_triangle<T: LinalgScalar>(t: MatRef<'_, T>, triangle: Triangle) -> 
     })
 }
 
-/// `X ← op(T)⁻¹ X` for each of these triangles of `t`, one after the other; `rhs` writes `X` once more.
-/// True if the solution is within the range of the type.
+/// `X ← op(T)⁻¹ X` for each of these triangles of `t`, in order; `rhs` restores `X`. Returns true if the solution is
+/// within the range of the type.
 ///
-/// Quotients by subnormal elements leave the range before the solution does: where one is not finite, the
-/// systems are solved once more for scaled elements.
+/// Quotients by subnormal elements may overflow although the solution does not: if one is not finite, the systems are
+/// solved again with scaled elements.
 pub(crate) fn solve_within_range<T: LinalgScalar>(
     t: MatRef<'_, T>,
     x: &mut [T],
@@ -134,7 +134,7 @@ pub(crate) fn solve_within_range<T: LinalgScalar>(
     if n == 0 || solve(t, x) {
         return true;
     }
-    // Triangles without a unit diagonal are scaled; packed factors have one such.
+    // Triangles without unit diagonal are scaled; packed factors contain one such triangle.
     let mut scaled: Vec<T> = (0..n * n).map(|at| t[(at % n, at / n)]).collect();
     let mut of_t = Scale::of(1.0);
     if let Some(triangle) = triangles.iter().find(|triangle| !triangle.unit) {
@@ -157,7 +157,7 @@ pub(crate) fn solve_in_place<T: LinalgScalar>(
     par: Par,
 ) {
     if x.nrows() == 0 {
-        // faer walks over the columns.
+        // faer's kernel iterates over the columns.
         return;
     }
     let conj = triangle.op == TriangleOp::Adjoint;

@@ -12,7 +12,7 @@ use crate::vocabulary::{Batched, Matrices};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SolveTriangularOp {
-    /// The triangle that is read, and how.
+    /// Selected triangle and its transformation.
     pub triangle: Triangle,
 }
 

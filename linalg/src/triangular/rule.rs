@@ -1,12 +1,11 @@
 //! Derivatives of triangular systems: `X = op(T)⁻¹ B`.
 //!
-//! `B̄ = op(T)⁻ᴴ X̄`, and `−B̄ Xᴴ` is the cotangent of `op(T)`, of which the triangle counts;
-//! `dX = op(T)⁻¹ (dB − op(dT) X)`.
+//! `B̄ = op(T)⁻ᴴ X̄`; the selected triangle of `−B̄ Xᴴ` is the cotangent of `op(T)`. `dX = op(T)⁻¹ (dB − op(dT) X)`.
 
 use super::{Triangle, TriangleOp};
 use crate::vocabulary::{Matrices, Region};
 
-/// The entries of `T` that the triangle reads.
+/// Entries of `T` in the selected triangle.
 fn read<M: Matrices>(t: &M, triangle: Triangle) -> M {
     let off = triangle.unit as isize;
     t.mask(if triangle.upper { Region::Upper(off) } else { Region::Lower(-off) })
@@ -31,7 +30,7 @@ pub fn vjp<M: Matrices>(t: &M, x: &M, x_cotangent: &M, triangle: Triangle) -> (M
             t.conj().solve_triangular(x_cotangent, Triangle { op: TriangleOp::None, ..triangle })
         }
     };
-    // The cotangent of op(T), brought back through op: each op is its own adjoint map.
+    // Converts the cotangent of op(T) to that of T: each op is its own adjoint map.
     let t_cotangent = apply(&b_cotangent.matmul(&x.adjoint()).neg(), triangle.op);
     (read(&t_cotangent, triangle), b_cotangent)
 }

@@ -9,7 +9,7 @@ fn triangles() -> impl Iterator<Item = Triangle> {
     all.into_iter().flat_map(move |(upper, unit)| ops.map(|op| Triangle { upper, unit, op }))
 }
 
-/// The matrix that `triangle` reads from `t`, as a full matrix.
+/// Full matrix with the selected triangle of `t`.
 fn dense<T: LinalgScalar>(t: &Tensor<T>, triangle: Triangle) -> Batched<T> {
     let t = Batched::new(t);
     let region = if triangle.upper { Region::Upper(0) } else { Region::Lower(0) };
@@ -56,7 +56,7 @@ fn derivatives<T: LinalgScalar>() {
     }
 }
 
-/// Repeated elements in memory, as of an expanded number.
+/// Repeated elements in memory (stride 0), as of an expanded number.
 fn expanded<T: LinalgScalar>() {
     for n in [3, 40] {
         let t = Tensor::full(&[], T::from_f64(0.5)).unwrap().expand(&[n, n]).unwrap();
@@ -88,7 +88,7 @@ fn errors_name_the_matrix() {
     assert_eq!(info.to_vec().unwrap(), [0, 2]);
     assert!(Batched::new(&x).norms().unwrap()[0].is_finite());
     assert!(solve_triangular(&t, &b, Triangle::LOWER.unit()).is_ok());
-    // Only the triangle named is read: NaN elsewhere does not matter.
+    // Only the selected triangle is read: NaN elsewhere has no effect.
     data[9 + 4] = 1.0;
     data[2] = f64::NAN;
     let t = Tensor::from_vec(data, &[2, 3, 3]).unwrap();

@@ -1,25 +1,24 @@
-//! An operation in its three forms: plain, with the status of each matrix, with a tangent
-//! ([`crate::call`]).
+//! The three forms of an operation: plain, with the status of each matrix, and with a tangent ([`crate::call`]).
 //!
-//! A function of this module is one of these forms, an operation and a way to read its results.
+//! A function of this module combines a form, an operation and a conversion of its results.
 
 use crate::call::{self, Found, Pair};
 use crate::{MatrixOp, Result};
 
 use super::matrix::Matrix;
 
-/// The results of an operation.
+/// Results of an operation.
 pub(super) type Parts<F, M> = Vec<Part<F, M>>;
-/// One of them.
+/// One result.
 pub(super) type Part<F, M> = Pair<<M as Matrix<F>>::Array>;
-/// All that an operation returns.
+/// Results and permutations of an operation.
 pub(super) type Outcome<F, M> = Found<<M as Matrix<F>>::Array>;
 
 fn pairs<F, M: Matrix<F>, const N: usize>(inputs: [M; N]) -> Parts<F, M> {
     inputs.into_iter().map(M::into_pair).collect()
 }
 
-/// All that `op` returns.
+/// Results and permutations of `op`.
 pub(super) fn results<F, M: Matrix<F>, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
@@ -27,7 +26,7 @@ pub(super) fn results<F, M: Matrix<F>, const N: usize>(
     call::run(op, &pairs(inputs))
 }
 
-/// The results of `op`.
+/// Results of `op`.
 pub(super) fn plain<F, M: Matrix<F>, R, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
@@ -36,7 +35,7 @@ pub(super) fn plain<F, M: Matrix<F>, R, const N: usize>(
     Ok(read(results(op, inputs)?.results))
 }
 
-/// As [`status`], with all that `op` returns.
+/// [`status`] with the permutations.
 pub(super) fn results_ex<F, M: Matrix<F>, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
@@ -47,7 +46,7 @@ pub(super) fn results_ex<F, M: Matrix<F>, const N: usize>(
     Ok((out, M::info(&info, &like)?))
 }
 
-/// The results of `op`, those of failed matrices NaN, and the status of each matrix.
+/// Results of `op`, with NaN for failed matrices, and the status of each matrix.
 pub(super) fn status<F, M: Matrix<F>, R, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
@@ -57,7 +56,7 @@ pub(super) fn status<F, M: Matrix<F>, R, const N: usize>(
     Ok((read(out.results), info))
 }
 
-/// As [`jvp`], with all that `op` returns.
+/// [`jvp`] with the permutations.
 pub(super) fn results_jvp<F, M: Matrix<F>, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
@@ -66,7 +65,7 @@ pub(super) fn results_jvp<F, M: Matrix<F>, const N: usize>(
     call::with_tangents(op, &pairs(inputs), &pairs(tangents))
 }
 
-/// The results of `op` and their tangents, which are differentiable in turn.
+/// Results of `op` and their tangents, which are differentiable too.
 pub(super) fn jvp<F, M: Matrix<F>, R, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
@@ -77,7 +76,7 @@ pub(super) fn jvp<F, M: Matrix<F>, R, const N: usize>(
     Ok((read(out.results), read(tangents)))
 }
 
-/// The matrix of a result with one part.
+/// Matrix of an operation with one result.
 pub(super) fn one<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M {
     M::from_pair(parts.swap_remove(0))
 }

@@ -1,4 +1,4 @@
-//! Diagonals.
+//! Diagonals and traces.
 
 use crate::operation::Part;
 use crate::program::{self, Program};
@@ -17,8 +17,8 @@ impl Program for Diagonal {
     }
 }
 
-/// The diagonal of each matrix, `[…, m, n]` → `[…, min(m, n)]`. Linear: its tangent is the diagonal of
-/// the tangent. Cost `O(m n)`.
+/// Diagonal of each matrix, `[…, m, n]` → `[…, min(m, n)]`. Linear: its tangent is the diagonal of the tangent. Cost
+/// `O(m n)`.
 ///
 /// # Errors
 /// `Tensor` for lack of memory.
@@ -36,7 +36,7 @@ impl Program for Embedded {
     }
 }
 
-/// The diagonal matrix of each vector, `[…, n]` → `[…, n, n]`. Linear.
+/// Diagonal matrix of each vector, `[…, n]` → `[…, n, n]`. Linear.
 ///
 /// # Errors
 /// `Tensor` for lack of memory.
@@ -54,7 +54,7 @@ impl Program for Trace {
     }
 }
 
-/// The sum of the diagonal of each matrix, `[…, n, n]` → `[…]`. Linear.
+/// Trace of each matrix, `[…, n, n]` → `[…]`. Linear.
 ///
 /// # Errors
 /// `NotSquare`.

@@ -8,7 +8,7 @@ use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::svd::row;
 
-/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`, eigenvalues in nondecreasing order.
+/// Hermitian eigendecomposition `(A + Aᴴ)/2 = V diag(E) Vᴴ`, eigenvalues in nondecreasing order.
 #[derive(Clone, Debug)]
 pub struct Eigh<F, M: Matrix<F>> {
     /// Eigenvalues, `[…, n]`, real.
@@ -27,14 +27,14 @@ impl<F, M: Matrix<F>> Eigh<F, M> {
 const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
 const EIG: EigOp = EigOp { degeneracy: Degeneracy::DEFAULT };
 
-/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`; the gradient is Hermitian.
+/// Hermitian eigendecomposition `(A + Aᴴ)/2 = V diag(E) Vᴴ`; the gradient is Hermitian.
 ///
-/// Gauge and ties as in [`svd`](super::svd()): a loss must not depend on the phases of eigenvectors, and
-/// one that uses the vectors of tied values is an error. For functions of matrices use
+/// Gauge and ties as in [`svd`](super::svd()): a loss must not depend on the phases of eigenvectors, and one that
+/// uses the vectors of tied values is an error. For matrix functions use
 /// [`hermitian_function`](super::hermitian_function), which is exact at ties.
 ///
-/// All entries are read, as `(A + Aᴴ)/2`: NumPy and PyTorch read the lower triangle only. For a matrix
-/// that is not Hermitian the results are those of its Hermitian part.
+/// All entries are used, as `(A + Aᴴ)/2`; NumPy and PyTorch use the lower triangle only. For a matrix that is not
+/// Hermitian the results are those of its Hermitian part.
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
@@ -50,11 +50,10 @@ pub fn eigh_with<F, M: Matrix<F>>(a: M, degeneracy: Degeneracy) -> Result<Eigh<F
     plain(EighOp { degeneracy }, [a], Eigh::new)
 }
 
-/// As [`eigh`], with the status of each matrix; the results of a matrix that failed are NaN, its
-/// gradient is zero.
+/// [`eigh`] with the status of each matrix; the results of a failed matrix are NaN, its gradient is zero.
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn eigh_ex<F, M: Matrix<F>>(a: M) -> Result<(Eigh<F, M>, M::Info)> {
     status(EIGH, [a], Eigh::new)
 }
@@ -83,8 +82,7 @@ pub fn eigvalsh_ex<F, M: Matrix<F>>(a: M) -> Result<(M::RealVector, M::Info)> {
     status(EigvalshOp, [a], row::<F, M>)
 }
 
-/// Eigenvalues and their tangents along `(dA + dAᴴ)/2`; tied values move as along `A + t dA` for
-/// `t > 0`.
+/// Eigenvalues and their tangents along `(dA + dAᴴ)/2`; for tied values those along `A + t dA` for `t > 0`.
 ///
 /// # Errors
 /// As [`eigh_jvp`].
@@ -92,10 +90,10 @@ pub fn eigvalsh_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::RealVector, M::R
     jvp(EigvalshOp, [a], [da], row::<F, M>)
 }
 
-/// `A V = V diag(λ)`, complex.
+/// Eigendecomposition `A V = V diag(λ)`, complex.
 #[derive(Clone, Debug)]
 pub struct Eig<F, M: Matrix<F>> {
-    /// Eigenvalues, `[…, n]`, in no particular order.
+    /// Eigenvalues, `[…, n]`, in unspecified order.
     pub values: M::ComplexVector,
     /// Eigenvectors of norm 1 as columns, `[…, n, n]`.
     pub vectors: M::ComplexMatrix,
@@ -108,12 +106,11 @@ impl<F, M: Matrix<F>> Eig<F, M> {
     }
 }
 
-/// `A V = V diag(λ)`; the gradient is real if `A` is.
+/// Eigendecomposition `A V = V diag(λ)` of a general matrix; the gradient is real if `A` is.
 ///
-/// Gauge: a loss must not depend on the phases of eigenvectors. At tied eigenvalues there is no
-/// derivative through the vectors, and `backward` panics with the text of `SplitTie`, also if the loss
-/// uses the values alone: [`eigvals`] has those. A defective matrix has no derivative: `backward`
-/// panics with the text of `Defective`.
+/// Gauge: a loss must not depend on the phases of eigenvectors. At tied eigenvalues there is no derivative through
+/// the vectors, and `backward` panics with the message of `SplitTie`, also if the loss uses the values alone; use
+/// [`eigvals`] for those. A defective matrix has no derivative: `backward` panics with the message of `Defective`.
 ///
 /// # Errors
 /// As [`eigh`].
@@ -150,8 +147,8 @@ fn complex_row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::ComplexVector {
     M::complex_vector(parts.swap_remove(0))
 }
 
-/// Eigenvalues of a general matrix, `[…, n]`, complex, in no particular order. As for [`eig`] a
-/// defective matrix has no derivative.
+/// Eigenvalues of a general matrix, `[…, n]`, complex, in unspecified order. As for [`eig`], a defective matrix has
+/// no derivative.
 ///
 /// # Errors
 /// As [`eig`].

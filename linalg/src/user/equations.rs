@@ -20,7 +20,7 @@ pub fn sylvester<F, M: Matrix<F>>(a: M, b: M, c: M) -> Result<M> {
 /// As [`sylvester`], with the status of each equation as in [`solve_ex`](super::solve_ex).
 ///
 /// # Errors
-/// Those that do not belong to one equation.
+/// Errors that do not concern a single equation: shapes, dtypes, memory.
 pub fn sylvester_ex<F, M: Matrix<F>>(a: M, b: M, c: M) -> Result<(M, M::Info)> {
     status(SylvesterOp, [a, b, c], one)
 }
@@ -35,18 +35,18 @@ pub fn sylvester_jvp<F, M: Matrix<F>>([a, b, c]: [M; 3], [da, db, dc]: [M; 3]) -
 
 const LYAPUNOV: &str = "lyapunov";
 
-/// `A`, and `Aᴴ` as the second matrix of the Sylvester equation.
+/// `A` and `Aᴴ`, the first two matrices of the Sylvester equation.
 fn with_adjoint<F, M: Matrix<F>>(a: M) -> [M; 2] {
     let a = a.into_pair();
     [M::from_pair(a.clone()), M::from_pair(a.adjoint())]
 }
 
-/// Errors in terms of the operands of the Lyapunov equation.
+/// Renames the operation in errors.
 fn named(error: LinalgError) -> LinalgError {
     error.of(LYAPUNOV)
 }
 
-/// Rejects operands that are no squares of one size.
+/// Checks that the operands are square and of equal size.
 fn check<F, M: Matrix<F>>(a: M, c: M) -> Result<[M; 2]> {
     let (a, c) = (a.into_pair(), c.into_pair());
     Signature::Squares.check(LYAPUNOV, &[&a.shape(), &c.shape()])?;
@@ -69,7 +69,7 @@ pub fn lyapunov<F, M: Matrix<F>>(a: M, c: M) -> Result<M> {
 /// As [`lyapunov`], with the status of each equation as in [`solve_ex`](super::solve_ex).
 ///
 /// # Errors
-/// Those that do not belong to one equation.
+/// Errors that do not concern a single equation: shapes, dtypes, memory.
 pub fn lyapunov_ex<F, M: Matrix<F>>(a: M, c: M) -> Result<(M, M::Info)> {
     let [a, c] = check(a, c)?;
     let [a, b] = with_adjoint(a);
@@ -100,7 +100,7 @@ pub fn lyapunov_positive<F, M: Matrix<F>>(p: M, b: M) -> Result<M> {
 /// positive.
 ///
 /// # Errors
-/// Those that do not belong to one equation.
+/// Errors that do not concern a single equation: shapes, dtypes, memory.
 pub fn lyapunov_positive_ex<F, M: Matrix<F>>(p: M, b: M) -> Result<(M, M::Info)> {
     status(LyapunovPositiveOp, [p, b], one)
 }

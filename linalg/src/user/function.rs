@@ -1,5 +1,5 @@
-//! Functions of matrices: Cholesky factor, polar factors, exponential, square root, functions of
-//! Hermitian matrices.
+//! Matrix functions: Cholesky factor, polar factors, exponential, square root, logarithm, functions of Hermitian
+//! matrices and of singular values.
 
 use crate::Result;
 use crate::cholesky::CholeskyOp;
@@ -53,11 +53,11 @@ pub fn cholesky_upper_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(CholeskyOp, [a], [da], upper).map_err(|error| error.of(UPPER))
 }
 
-/// As [`cholesky`], with the status of each matrix instead of an error: 0, or `i + 1` if pivot `i`
-/// is not positive. The factor of a matrix that failed is NaN, its gradient is zero.
+/// [`cholesky`] with the status of each matrix instead of an error: 0, or `i + 1` if pivot `i` is not positive. The
+/// factor of a failed matrix is NaN, its gradient is zero.
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn cholesky_ex<F, M: Matrix<F>>(a: M) -> Result<(M, M::Info)> {
     status(CholeskyOp, [a], one)
 }
@@ -89,8 +89,8 @@ impl<M> Polar<M> {
     }
 }
 
-/// `A = U P` (right) or `A = P U` (left), of either shape. The derivative needs full rank, not
-/// different singular values.
+/// Polar decomposition `A = U P` (right) or `A = P U` (left), of tall and wide matrices. The derivative requires full
+/// rank, but not distinct singular values.
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
@@ -138,8 +138,8 @@ pub fn expm_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(ExpmOp, [a], [da], one)
 }
 
-/// The principal square root. Singular matrices have one unless zero is a defective eigenvalue, but no
-/// derivative: it is the error `Singular`. For Hermitian matrices [`hermitian_function`] is faster.
+/// Principal square root. A singular matrix has one unless zero is a defective eigenvalue, but no derivative, which
+/// is the error `Singular`. For Hermitian matrices [`hermitian_function`] is faster.
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
@@ -200,7 +200,7 @@ pub fn hermitian_function<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<M> {
 /// As [`hermitian_function`], with the status of each matrix as in [`cholesky_ex`].
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn hermitian_function_ex<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<(M, M::Info)> {
     status(HermitianFunctionOp { function: f }, [a], one)
 }
@@ -213,8 +213,8 @@ pub fn hermitian_function_jvp<F, M: Matrix<F>>(a: M, da: M, f: Elementary) -> Re
     jvp(HermitianFunctionOp { function: f }, [a], [da], one)
 }
 
-/// `U f(S) Vᴴ` of the singular value decomposition, with an exact derivative at ties: what a loss
-/// of [`svd`](super::svd()) that weighs its vectors by their values has to go through there.
+/// Function `U f(S) Vᴴ` of the singular values, with an exact derivative at ties. Use it there for losses that weight
+/// the vectors of [`svd`](super::svd()) by functions of their values.
 ///
 /// `Pow(0.0)` is the isometry of [`polar`], `Pow(1.0)` is `A`. A singular matrix has a derivative if
 /// `f(0) = 0` and `f′(0)` is finite.
@@ -229,7 +229,7 @@ pub fn svd_function<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<M> {
 /// As [`svd_function`], with the status of each matrix as in [`cholesky_ex`].
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn svd_function_ex<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<(M, M::Info)> {
     status(SvdFunctionOp { function: f }, [a], one)
 }

@@ -1,9 +1,9 @@
-//! Factorisations of N-dimensional tensors: some axes form the rows, the others the columns.
+//! Factorisations of N-dimensional tensors as matrices: some axes form the rows, the others the columns.
 //!
-//! The axes are permuted, fused, and split again, all on the tape. The rank of the factors follows
-//! from the number of axes named, so their types are written by the caller.
+//! The axes are permuted, merged, and split again, all recorded on the tape. The rank of the factors depends on the
+//! number of row axes, so the caller specifies their types.
 
-// Tuples of the types that the caller names.
+// The signatures contain tuples of types that the caller specifies.
 #![allow(clippy::type_complexity)]
 
 use crate::call::{Pair, check_tangents, run, with_status, with_tangents};
@@ -25,13 +25,13 @@ fn reshape<A: Array>(x: &Pair<A>, sizes: &[usize]) -> Pair<A> {
     x.map(|x| x.reshape(sizes))
 }
 
-/// The matrix of a tensor.
+/// Matrix of a tensor.
 fn matrix<A: Array>(a: &Pair<A>, split: &Split) -> Pair<A> {
     let sizes = [split.rows().iter().product(), split.cols().iter().product()];
     a.map(|x| x.permute(split.axes()).reshape(&sizes))
 }
 
-/// `op` on the matrix of a tensor.
+/// Applies `op` to the matrix of a tensor.
 fn factor<F, M: Matrix<F>>(
     op: impl Into<MatrixOp>,
     a: M,
@@ -43,7 +43,7 @@ fn factor<F, M: Matrix<F>>(
     Ok((split, out.results))
 }
 
-/// As [`factor`], with the status of the matrix.
+/// [`factor`] with the status of the matrix.
 fn factor_ex<F, M: Matrix<F>>(
     op: impl Into<MatrixOp>,
     a: M,
@@ -55,7 +55,7 @@ fn factor_ex<F, M: Matrix<F>>(
     Ok((split, out.results, <M::Single as Matrix<F>>::info(&info, &a.re)?))
 }
 
-/// As [`factor`], with tangents.
+/// [`factor`] with tangents.
 fn factor_jvp<F, M: Matrix<F>>(
     op: impl Into<MatrixOp>,
     a: M,
@@ -69,10 +69,10 @@ fn factor_jvp<F, M: Matrix<F>>(
     Ok((split, out.results, tangents))
 }
 
-/// The status of one matrix, `[1]`.
+/// Status of one matrix, `[1]`.
 type Status<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::Info;
 
-/// A factor in the shape `sizes`, as the type that the caller wants.
+/// Reshapes a factor to `sizes` and converts it to the requested type.
 fn shaped<F, T: Matrix<F>>(op: &'static str, value: Part<F, T>, sizes: &[usize]) -> Result<T> {
     if T::RANK != sizes.len() || T::COMPLEX != value.is_complex() {
         let required =
@@ -82,7 +82,7 @@ fn shaped<F, T: Matrix<F>>(op: &'static str, value: Part<F, T>, sizes: &[usize])
     Ok(T::from_pair(reshape(&value, sizes)))
 }
 
-/// The vector of a row `1 × k`.
+/// Vector of a row `1 × k`.
 type Flat<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::RealVector;
 
 fn vector<F, M: Matrix<F>>(row: Part<F, M>) -> Flat<F, M> {
@@ -103,7 +103,7 @@ const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
 
 type Triplets<F, L, R> = (L, Flat<F, L>, R);
 
-/// How many triplets a truncation keeps.
+/// Number of kept singular triplets.
 fn kept<A: Array>(parts: &[Pair<A>], truncation: Option<&Truncation>) -> Result<usize> {
     match truncation {
         Some(truncation) => Ok(rank(&parts[1], truncation)?.0),
@@ -123,12 +123,12 @@ where
     Ok((u, vector::<F, L>(s), shaped(NAME, vh, &after(p, split.cols()))?))
 }
 
-/// `A = U diag(S) Vᴴ` with the axes `left` as rows: `[left…, k]`, `[k]`, `[k, right…]`, or the
-/// triplets that a truncation keeps.
+/// `A = U diag(S) Vᴴ` with the axes `left` as rows: `[left…, k]`, `[k]`, `[k, right…]`; with a truncation the kept
+/// triplets only.
 ///
 /// # Errors
-/// As [`svd`](super::svd()) and [`svd_truncated`](super::svd_truncated); `Tensor` for axes that do
-/// not exist or are named twice, and for factors asked for in another rank.
+/// As [`svd`](super::svd()) and [`svd_truncated`](super::svd_truncated); `Tensor` for axes out of range or repeated,
+/// and for requested factors of the wrong rank.
 pub fn svd_left_dims<F, M, L, R>(
     a: M,
     left: &[usize],
@@ -148,7 +148,7 @@ where
 /// As [`svd_left_dims`], with the status of the matrix as in [`svd_ex`](super::svd_ex).
 ///
 /// # Errors
-/// Those of [`svd_left_dims`] that do not belong to the matrix.
+/// Errors of [`svd_left_dims`] that do not concern the matrix.
 pub fn svd_left_dims_ex<F, M, L, R>(
     a: M,
     left: &[usize],
@@ -216,7 +216,7 @@ where
 /// As [`qr_left_dims`], with the status of the matrix as in [`qr_ex`](super::qr_ex).
 ///
 /// # Errors
-/// Those of [`qr_left_dims`] that do not belong to the matrix.
+/// Errors of [`qr_left_dims`] that do not concern the matrix.
 pub fn qr_left_dims_ex<F, M, L, R>(a: M, left: &[usize]) -> Result<((L, R), Status<F, M>)>
 where
     M: Matrix<F>,
@@ -265,7 +265,7 @@ where
 /// As [`eigh_left_dims`], with the status of the matrix as in [`eigh_ex`](super::eigh_ex).
 ///
 /// # Errors
-/// Those of [`eigh_left_dims`] that do not belong to the matrix.
+/// Errors of [`eigh_left_dims`] that do not concern the matrix.
 pub fn eigh_left_dims_ex<F, M, L>(a: M, left: &[usize]) -> Result<(Eigenpairs<F, L>, Status<F, M>)>
 where
     M: Matrix<F>,
@@ -324,7 +324,7 @@ where
 /// As [`polar_left_dims`], with the status of the matrix as in [`polar_ex`](super::polar_ex).
 ///
 /// # Errors
-/// Those of [`polar_left_dims`] that do not belong to the matrix.
+/// Errors of [`polar_left_dims`] that do not concern the matrix.
 pub fn polar_left_dims_ex<F, M, P>(
     a: M,
     left: &[usize],

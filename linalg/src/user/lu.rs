@@ -1,4 +1,4 @@
-//! LU factorisation, and systems solved with factors at hand.
+//! LU factorisation, and linear systems with given factors.
 
 use crate::call::{Found, info, isolated};
 use crate::lu::{LuFactorOp, Pivoting};
@@ -26,8 +26,8 @@ pub struct Lu<F, M: Matrix<F>> {
     pub rows: M::Indices,
 }
 
-/// `A[p] = L U` with partial pivoting. A singular matrix has such factors, too; its `U` has a zero
-/// on the diagonal and no derivative.
+/// LU factorisation `A[p] = L U` with partial pivoting. A singular matrix has factors too; its `U` has a zero on the
+/// diagonal and no derivative.
 ///
 /// # Errors
 /// `NonFinite` with the batch index.
@@ -35,11 +35,10 @@ pub fn lu<F, M: Matrix<F>>(a: M) -> Result<Lu<F, M>> {
     Lu::new(results(PARTIAL, [a])?)
 }
 
-/// As [`lu`], with the status of each matrix: a matrix that failed has factors of NaN and a zero
-/// gradient.
+/// [`lu`] with the status of each matrix; the factors of a failed matrix are NaN, its gradient is zero.
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn lu_ex<F, M: Matrix<F>>(a: M) -> Result<(Lu<F, M>, M::Info)> {
     let (out, info) = results_ex(PARTIAL, [a])?;
     Ok((Lu::new(out)?, info))
@@ -55,7 +54,7 @@ pub fn lu_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Lu<F, M>, (M, M))> {
     Ok((Lu::new(out)?, (dl, du)))
 }
 
-/// `A[p][:, q] = L U` with full pivoting: the factors, and `q`, `[…, n]`: column `j` of `L U` is
+/// LU factorisation with full pivoting `A[p][:, q] = L U`: the factors, and `q`, `[…, n]`; column `j` of `L U` is
 /// column `qⱼ` of `A`. The pivots reveal the rank.
 ///
 /// # Errors
@@ -96,7 +95,7 @@ impl<F, M: Matrix<F>> Lu<F, M> {
     }
 }
 
-/// `L`, with ones on its diagonal or zeros.
+/// Extracts `L`, with a unit or zero diagonal.
 struct Lower {
     unit: bool,
 }
@@ -127,14 +126,14 @@ impl Program for Upper {
     }
 }
 
-/// `L` and `U` out of packed factors.
+/// Splits packed factors into `L` and `U`.
 fn split<F, M: Matrix<F>>(packed: &call::Part<F, M>, unit: bool) -> Result<(M, M)> {
     let packed = std::slice::from_ref(packed);
     let (l, u) = (program::run(&Lower { unit }, packed)?, program::run(&Upper, packed)?);
     Ok((M::from_pair(l), M::from_pair(u)))
 }
 
-/// The packed factors of square matrices, for [`lu_solve`].
+/// Packed factors of square matrices, for [`lu_solve`].
 #[derive(Clone, Debug)]
 pub struct LuFactors<M> {
     /// `U` on and above the diagonal, the strictly lower part of `L` below: `[…, n, n]`.
@@ -143,9 +142,8 @@ pub struct LuFactors<M> {
 }
 
 impl<M> LuFactors<M> {
-    /// Factors from elsewhere, `[…, n, n]`, and the permutation `p` of the rows of each, `[…, n]`: row
-    /// `i` of `L U` is row `pᵢ` of `A`. Pivots, which are exchanges of rows, are read by
-    /// [`LuFactors::from_pivots`].
+    /// Factors computed elsewhere, `[…, n, n]`, and the row permutation `p` of each, `[…, n]`: row `i` of `L U` is
+    /// row `pᵢ` of `A`. [`LuFactors::from_pivots`] accepts pivots, that is, exchanges of rows.
     ///
     /// # Errors
     /// `Tensor` if this is not a permutation for each matrix.
@@ -156,12 +154,12 @@ impl<M> LuFactors<M> {
         Self::checked(packed, |index, _| Permutation::from_index(&index), rows)
     }
 
-    /// As [`LuFactors::new`], from pivots `[…, n]`: row `i` was exchanged with row `pivotᵢ ≥ i`, one
-    /// after the other. Rows are counted from 0, as SciPy's `lu_factor` does; LAPACK's `ipiv` and PyTorch's pivots
-    /// count from 1, so 1 is subtracted first.
+    /// [`LuFactors::new`] from pivots `[…, n]`: rows `i` and `pivotᵢ ≥ i` were exchanged, in order of `i`. Rows are
+    /// counted from 0, as in SciPy's `lu_factor`; LAPACK's `ipiv` and PyTorch's pivots are counted from 1, so
+    /// subtract 1 first.
     ///
     /// # Errors
-    /// `Tensor` for rows that do not exist or lie above.
+    /// `Tensor` for pivots out of range or less than `i`.
     pub fn from_pivots<F>(packed: M, pivots: M::Indices) -> Result<Self>
     where
         M: Matrix<F>,
@@ -200,7 +198,7 @@ impl<M> LuFactors<M> {
     }
 }
 
-/// `A[p] = L U`, packed: one factorisation for many right-hand sides.
+/// LU factorisation `A[p] = L U` in packed form: one factorisation for many right-hand sides.
 ///
 /// # Errors
 /// As [`lu`].
@@ -228,7 +226,7 @@ pub fn lu_factor_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(LuFactors<M>, M)> 
 
 /// `op(A)⁻¹ B` by two substitutions, from packed factors and `B`.
 struct Substitution {
-    /// The permutation of the rows, or its inverse where it comes last.
+    /// Row permutation, or its inverse if it is applied last.
     rows: Permutation,
     op: TriangleOp,
 }
@@ -252,7 +250,7 @@ impl Program for Substitution {
                 let y = packed.solve_triangular(&b.permute_rows(&self.rows), lower);
                 packed.solve_triangular(&y, upper)
             }
-            // op(A) = op(U) op(L) op(P), so the permutation comes last.
+            // op(A) = op(U) op(L) op(P), so the permutation is applied last.
             _ => {
                 let y = packed.solve_triangular(b, upper);
                 packed.solve_triangular(&y, lower).permute_rows(&self.rows)
@@ -261,8 +259,8 @@ impl Program for Substitution {
     }
 }
 
-/// The solution of `op(A) X = B` from the factors of `A`: `[…, n, r]` → `[…, n, r]`. Gradients
-/// reach `A` through its factors.
+/// Solution of `op(A) X = B` from the factors of `A`: `[…, n, r]` → `[…, n, r]`. Gradients with respect to `A` are
+/// propagated through its factors.
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
@@ -272,11 +270,11 @@ pub fn lu_solve<F, M: Matrix<F>>(factors: &LuFactors<M>, b: M, op: TriangleOp) -
     Ok(M::from_pair(program::run(&Substitution::new(&factors.rows, op)?, &inputs)?))
 }
 
-/// As [`lu_solve`], with the status of each system: 0, or `i + 1` if pivot `i` is zero. The
-/// solution of a system that failed is NaN, its gradient is zero.
+/// [`lu_solve`] with the status of each system: 0, or `i + 1` if pivot `i` is zero. The solution of a failed system
+/// is NaN, its gradient is zero.
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn lu_solve_ex<F, M: Matrix<F>>(
     factors: &LuFactors<M>,
     b: M,

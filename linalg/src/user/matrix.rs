@@ -1,4 +1,5 @@
-//! What the functions of this module take and return, in the terms of a face.
+//! Traits of the tensor types that the functions of this module accept and return, implemented by each interface
+//! crate.
 
 use std::fmt::Debug;
 
@@ -7,12 +8,12 @@ use t4a_diff::Array;
 use crate::Result;
 use crate::call::Pair;
 
-/// A batch of matrices `[…, m, n]`, real or complex, of the face `F`.
+/// Batch of matrices `[…, m, n]`, real or complex, of the interface `F`.
 ///
-/// The associated types are tensors of lower rank. A number per matrix has the shape of the batch; how a
-/// face writes that of a single matrix is its own choice.
+/// The associated types are tensors of lower rank. One number per matrix has the shape of the batch; the
+/// representation for a single matrix is up to the interface.
 ///
-/// `F` is a type of the face: it may then implement this trait for tensors that are not its own.
+/// `F` is a local type of the interface crate, which lets it implement this trait for foreign tensor types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no matrix of floats",
     label = "expected a float or complex tensor of rank 2 or more",
@@ -21,9 +22,9 @@ use crate::call::Pair;
 pub trait Matrix<F>: Clone + Debug {
     /// Number of axes.
     const RANK: usize;
-    /// Whether there is an imaginary part.
+    /// True for complex matrices.
     const COMPLEX: bool;
-    /// What it consists of.
+    /// Array type of the real and imaginary parts.
     type Array: Array;
     /// A single real matrix.
     type Single: Matrix<F, Array = Self::Array>;
@@ -44,56 +45,56 @@ pub trait Matrix<F>: Clone + Debug {
     /// Status of each matrix, `[…]`.
     type Info: Clone + Debug;
 
-    /// The arrays.
+    /// Arrays of the matrices.
     fn into_pair(self) -> Pair<Self::Array>;
-    /// The matrices of a result.
+    /// Matrices of a result.
     fn from_pair(value: Pair<Self::Array>) -> Self;
-    /// The complex matrices of a result.
+    /// Complex matrices of a result.
     fn complex_matrix(value: Pair<Self::Array>) -> Self::ComplexMatrix;
     /// Vectors as rows `[…, 1, k]`.
     fn rows(vectors: Self::Vector) -> Pair<Self::Array>;
-    /// The vectors of rows.
+    /// Vectors of rows.
     fn vectors(rows: Pair<Self::Array>) -> Self::Vector;
-    /// The vectors of a result, which are rows there.
+    /// Vectors of a result, which stores them as rows.
     fn real_vector(value: Pair<Self::Array>) -> Self::RealVector;
     /// As [`Matrix::real_vector`].
     fn complex_vector(value: Pair<Self::Array>) -> Self::ComplexVector;
-    /// The numbers of a result, which are `1 × 1` matrices there.
+    /// Numbers of a result, which stores them as `1 × 1` matrices.
     fn number(value: Pair<Self::Array>) -> Self::Number;
     /// As [`Matrix::number`].
     fn real_number(value: Pair<Self::Array>) -> Self::RealNumber;
-    /// The indices `[…, k]` of a result.
+    /// Indices `[…, k]` of a result.
     fn indices(index: <Self::Array as Array>::Integers) -> Self::Indices;
     /// Indices as an engine tensor `[…, k]`.
     ///
     /// # Errors
-    /// `Tensor` if the backend does not hand out its data.
+    /// `Tensor` if the backend does not provide its data.
     fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>>;
-    /// The status in an engine tensor `[…]`, on the device of `like`.
+    /// Status as a tensor of the interface, from an engine tensor `[…]`, on the device of `like`.
     ///
     /// # Errors
     /// `Tensor` for lack of memory.
     fn info(info: &t4a_tensor::Tensor<i32>, like: &Self::Array) -> Result<Self::Info>;
 }
 
-/// A tensor of any rank, real or complex, of the face `F`.
+/// Tensor of any rank, real or complex, of the interface `F`.
 pub trait Ranked<F>: Sized {
-    /// What it consists of.
+    /// Array type of the real and imaginary parts.
     type Array: Array;
     /// Number of axes.
     const RANK: usize;
-    /// Whether there is an imaginary part.
+    /// True for complex tensors.
     const COMPLEX: bool;
-    /// The arrays.
+    /// Arrays of the tensor.
     fn into_pair(self) -> Pair<Self::Array>;
-    /// The tensor of a result.
+    /// Tensor of a result.
     fn from_pair(value: Pair<Self::Array>) -> Self;
 }
 
 /// Right-hand sides of systems with these matrices: matrices of the same type, or vectors `[…, m]` with
 /// the batch axes of the matrices.
 pub trait RightHandSide<F, M: Matrix<F>>: Sized {
-    /// Whether these are vectors.
+    /// True for vectors.
     const VECTOR: bool;
     /// As columns of matrices.
     fn into_columns(self) -> Pair<M::Array>;

@@ -1,40 +1,40 @@
-//! The functions that users call, over what a face calls matrices.
+//! User-level functions, generic over the tensor types of an interface crate.
 //!
 //! ```text
-//! svd qr lu eigen function            the functions
-//! solve equations                     systems; Sylvester and Lyapunov equations
+//! svd qr lu eigen function            factorisations and matrix functions
+//! solve equations                     linear systems; Sylvester and Lyapunov equations
 //! norm diagonal systems               compositions: powers, norms; vectors, broadcasting, X A = B
-//! left_dims                           of tensors some of whose axes form the rows
-//! matrix                              what they take, which a face implements for its tensors
+//! left_dims                           tensors as matrices: some axes form the rows
+//! matrix                              traits of argument and result types, implemented by an interface
 //! call                                plain, with status (_ex), with a tangent (_jvp)
 //! ```
 //!
-//! A face re-exports them with its own `F`, which nobody has to name: it is the only one that its tensors
-//! have. All are differentiable as often as the arrays are.
+//! An interface crate re-exports the functions with its own `F`, which is inferred from the tensor types. All are
+//! differentiable to the same order as the arrays.
 //!
 //! # Errors
-//! A function returns the error of the first matrix that fails, with its place in the batch. The
-//! `_ex` functions return the status of each matrix instead: one bad matrix does not spoil the
-//! others, nor their gradients. Errors of derivatives, as of a loss that depends on arbitrary
-//! phases, are panics of `backward`, which has no other way to report them. A matrix whose
-//! cotangents are all zero cannot cause one, but for ties of [`eig`](eig()) if those of the whole batch are.
+//! A function returns the error of the first failed matrix, with its index in the batch. The `_ex` functions return
+//! the status of each matrix instead: a failed matrix affects neither the results nor the gradients of the others.
+//! Errors of derivatives, such as of a loss that depends on arbitrary phases, are panics of `backward`, which cannot
+//! return an error. A matrix with zero cotangents does not cause one, except for ties of [`eig`](eig()) if the
+//! cotangents of the whole batch are zero.
 //!
 //! # Ties
-//! The derivative of a loss of the vectors of equal singular values or eigenvalues is an error, unless
-//! [`svd_with`], [`eigh_with`] or [`eig_with`] mask it; [`svd_function`] and [`hermitian_function`] are
-//! smooth there ([`degeneracy`](crate::degeneracy)). Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
-//! through all other functions a second derivative along a direction that splits a tie is an error.
+//! The derivative of a loss of the vectors of equal singular values or eigenvalues is an error, unless [`svd_with`],
+//! [`eigh_with`] or [`eig_with`] mask it; [`svd_function`] and [`hermitian_function`] are smooth there
+//! ([`degeneracy`](crate::degeneracy)). Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives
+//! at ties; for all other functions a second derivative along a direction that splits a tie is an error.
 //!
 //! # Conventions
-//! A batch of matrices is a tensor `[…, m, n]`, all other axes are batch axes, and the shapes below leave them
-//! out. For a real loss `L` the cotangent is `∂L/∂Re A + i ∂L/∂Im A`, PyTorch's convention. Functions of
-//! Hermitian matrices read `(A + Aᴴ)/2`, so a triangle alone has to be filled up first, and have Hermitian
-//! cotangents. Vectors of `svd`, `eigh` and `eig` are determined up to phases, at ties up to a basis: a loss
-//! that depends on these has no derivative, and is reported.
+//! A batch of matrices is a tensor `[…, m, n]`; all other axes are batch axes, which the shapes below omit. For a
+//! real loss `L` the cotangent is `∂L/∂Re A + i ∂L/∂Im A`, the convention of PyTorch. Functions of Hermitian matrices
+//! use `(A + Aᴴ)/2`, so a matrix stored as one triangle must be completed first, and have Hermitian cotangents.
+//! Vectors of `svd`, `eigh` and `eig` are unique up to phases, at ties up to a basis: a loss that depends on these
+//! has no derivative, which is an error.
 //!
-//! # What there is
-//! `[…]_ex` gives the status of each matrix, `[…]_jvp` a tangent. Everything has a gradient, and
-//! where the arrays can be differentiated twice the gradient has one.
+//! # Functions
+//! The `_ex` form returns the status of each matrix, the `_jvp` form a tangent. All functions have gradients, and
+//! second derivatives if the arrays can be differentiated twice.
 //!
 //! | function | shapes | | `_ex` | `_jvp` |
 //! |---|---|---|---|---|

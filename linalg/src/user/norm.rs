@@ -1,4 +1,4 @@
-//! Powers, norms, condition numbers, products of reflections: functions composed of others.
+//! Powers, norms, condition numbers, Householder products: functions composed of others.
 
 use crate::call::Pair;
 use crate::norm::{condition_of_values, of_elements, of_values};
@@ -32,10 +32,10 @@ fn check_square(op: &'static str, shape: Vec<usize>) -> Result<()> {
     }
 }
 
-/// `Aᵏ` by repeated squaring, the inverse of `A⁻ᵏ` for `k < 0`, the unit matrix for `k = 0`.
+/// Matrix power `Aᵏ` by repeated squaring; the inverse of `A⁻ᵏ` for `k < 0`, the unit matrix for `k = 0`.
 ///
-/// Shapes `[…, n, n]` → `[…, n, n]`. Cost at most 2 log₂ k products, and an inverse for negative
-/// `k`; on a tape all of them are nodes.
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost at most 2 log₂ k products, and an inverse for negative `k`; each is a node
+/// of the tape.
 ///
 /// # Errors
 /// `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.
@@ -71,14 +71,13 @@ fn check_norm<F, M: Matrix<F>>(op: &'static str, a: &M, norm: Norm) -> Result<()
     norm.check(op, shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
-/// `‖A‖`, `[…, m, n]` → `[…]`, real ([`crate::norm`]).
+/// Matrix norm `‖A‖`, `[…, m, n]` → `[…]`, real ([`crate::norm`]).
 ///
-/// The derivative of `|0|` is 0, and where several rows or columns attain an extremum that of their
-/// mean. Spectral norms have the derivatives of [`svdvals`](super::svdvals).
+/// The derivative of `|0|` is 0; if several rows or columns attain an extremum, the derivative is the mean of theirs.
+/// Spectral norms have the derivatives of [`svdvals`](super::svdvals).
 ///
 /// # Errors
-/// `Tensor` for extrema over nothing; spectral norms `NonFinite`, `NoConvergence` with the batch
-/// index.
+/// `Tensor` for extrema over no values; spectral norms `NonFinite`, `NoConvergence` with the batch index.
 pub fn matrix_norm<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     check_norm(Elements::NAME, &a, norm)?;
     Ok(M::real_number(measure(a, norm)?))
@@ -93,7 +92,7 @@ fn measure<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<call::Part<F, M>> {
     }
 }
 
-/// A function of a row of real numbers.
+/// Applies a function to a row of real numbers.
 fn of_row<A: Array>(
     row: &Pair<A>,
     f: impl FnOnce(&RealMatrix<A>) -> RealMatrix<A>,
@@ -122,7 +121,7 @@ fn measure_jvp<F, M: Matrix<F>>(
 ) -> Result<(call::Part<F, M>, call::Part<F, M>)> {
     Ok(match norm.is_spectral() {
         true => {
-            // These norms are linear in the values, whose order the tangents keep.
+            // These norms are linear in the values, and the tangents have the same order.
             let read = |parts: Parts<F, M>| of_row(&parts[0], |s| of_values(s, norm));
             let (value, tangent) = jvp(SvdvalsOp, [a], [da], read)?;
             (value?, tangent?)
@@ -141,9 +140,8 @@ fn number<F, N: Ranked<F>>(value: Pair<N::Array>) -> N {
     N::from_pair(value.map(|x| x.reshape(&vec![1; N::RANK])))
 }
 
-/// `√Σ|xᵢ|²` over all elements of a tensor of any rank; [`matrix_norm`] has one per matrix, and others.
-/// The result has size 1 on every axis. It overflows only where the norm does, and its derivative at
-/// zero is 0.
+/// Norm `√Σ|xᵢ|²` over all elements of a tensor of any rank; for one norm per matrix see [`matrix_norm`]. The result
+/// has size 1 on every axis. It overflows only if the norm does; its derivative at zero is 0.
 ///
 /// # Errors
 /// `Tensor` for other dtypes than f32 and f64.
@@ -169,8 +167,8 @@ where
     Ok((number::<F, N>(value), number::<F, N>(tangent)))
 }
 
-/// The matrix times a power of two, under which condition numbers do not change: slopes of the inverse
-/// are products of two inverses, which may leave the range.
+/// Scales a matrix by a power of two, which does not change condition numbers: derivatives of the inverse are
+/// products of two inverses, which may overflow.
 struct NearOne;
 
 impl Program for NearOne {
@@ -181,9 +179,9 @@ impl Program for NearOne {
     }
 }
 
-/// The condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; of `Two` the quotient of the largest and the
-/// smallest singular value, of `MinusTwo` its inverse, both also for `m × n` matrices. ∞ for singular
-/// matrices, which have no gradient; their place in a batch does not disturb the others.
+/// Condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; for `Two` the quotient of the largest and the smallest singular
+/// value, for `MinusTwo` its inverse, both also for `m × n` matrices. ∞ for singular matrices, which have no gradient
+/// and do not affect the others of a batch.
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` for matrices without elements; `NonFinite`, `NoConvergence` with the batch
@@ -199,7 +197,7 @@ pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     }
     check_square(NAME, shape)?;
     check_norm(NAME, &a, norm)?;
-    // Elements that are not finite are an error, singular matrices are not.
+    // Non-finite elements are an error, singular matrices are not.
     if let Err(error @ LinalgError::NonFinite { .. }) = super::lu::lu(a.clone()) {
         return Err(error.of(NAME));
     }
@@ -207,16 +205,16 @@ pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
     let x = measure(a, norm).map_err(|error| error.of(NAME))?;
     let y = measure_inverse(inverse, norm)?;
-    // Inverses of singular matrices are NaN: 1 in their place keeps gradients apart from it.
+    // Inverses of singular matrices are NaN: replaced by 1, so that NaN does not enter the gradients.
     let failed = y.re.is_nan();
     let product = x.re.mul(&y.re.fill(&failed, 1.0)).fill(&failed, f64::INFINITY);
     Ok(M::real_number(Pair::real(product)))
 }
 
-/// The reciprocal condition number `1/(‖A‖ ‖A⁻¹‖)` in the norm of column sums, `[…, n, n]` → `[…]`: 0 for
-/// singular matrices, whose gradient is zero, and where elements are not finite; about the machine epsilon for those that
-/// are singular to rounding, whose [`solve`](super::solve()) and [`inv`](super::inv) have no digits. Cost that of an
-/// inverse.
+/// Reciprocal condition number `1/(‖A‖ ‖A⁻¹‖)` in the 1-norm, `[…, n, n]` → `[…]`: 0 for singular matrices, whose
+/// gradient is zero, and for matrices with non-finite elements. About the machine epsilon for matrices that are
+/// singular up to rounding, for which [`solve`](super::solve()) and [`inv`](super::inv) have no correct digits. Cost
+/// that of an inverse.
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` for matrices without elements.
@@ -227,7 +225,7 @@ pub fn rcond<F, M: Matrix<F>>(a: M) -> Result<M::RealNumber> {
     let a = M::from_pair(program::run(&NearOne, &[a.into_pair()])?);
     let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
     let y = measure(inverse, Norm::One)?.re;
-    // Inverses of matrices that failed are NaN: 1 in place of both keeps gradients apart from it.
+    // Inverses of failed matrices are NaN: both are replaced by 1, so that NaN does not enter the gradients.
     let failed = y.is_nan();
     let regular = a.into_pair().map(|x| x.fill(&failed.expand(&x.shape()), 1.0));
     let x = measure(M::from_pair(regular), Norm::One)?.re;
@@ -264,7 +262,7 @@ pub fn cond_jvp<F, M: Matrix<F>>(
     Ok((M::real_number(Pair::real(x.re.mul(&y.re))), M::real_number(Pair::real(tangent))))
 }
 
-/// As [`measure`], NaN for matrices of NaN.
+/// [`measure`] with NaN for matrices of NaN.
 fn measure_inverse<F, M: Matrix<F>>(inverse: M, norm: Norm) -> Result<call::Part<F, M>> {
     match norm.is_spectral() {
         true => {
@@ -285,8 +283,8 @@ impl Program for Reflections {
     }
 }
 
-/// The first `n` columns of `H₁ H₂ ⋯ Hₖ`, `Hᵢ = I − τᵢ vᵢ vᵢᴴ`: `vᵢ` is zero above entry `i`, 1 there,
-/// and below it column `i` of the matrix, whose other entries are not read.
+/// First `n` columns of `H₁ H₂ ⋯ Hₖ`, `Hᵢ = I − τᵢ vᵢ vᵢᴴ`: `vᵢ` is zero above entry `i`, 1 there, and below it
+/// column `i` of the matrix, whose other entries are not read.
 ///
 /// Shapes `[…, m, n]`, `[…, k]` → `[…, m, n]`, `k ≤ n ≤ m`. Cost about 2·m·k·(n + k) flops.
 ///
@@ -315,7 +313,7 @@ pub fn householder_product_jvp<F, M: Matrix<F>>(
     Ok((M::from_pair(value), M::from_pair(tangent)))
 }
 
-/// Of a row `[…, 1, k]`.
+/// Checks the shapes; `row` is `[…, 1, k]`.
 fn check_reflections(v: &[usize], mut row: Vec<usize>) -> Result<()> {
     row.remove(row.len() - 2);
     householder::check_shapes(v, &row)

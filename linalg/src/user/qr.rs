@@ -1,4 +1,4 @@
-//! QR, also complete and pivoted, and its relatives LQ, QL, RQ.
+//! QR factorisation: thin, complete, pivoted; LQ, QL and RQ.
 
 use crate::Result;
 use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};
@@ -7,8 +7,8 @@ use t4a_diff::Array;
 use super::call::{Outcome, Parts, jvp, plain, results, results_ex, results_jvp, status};
 use super::matrix::Matrix;
 
-/// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`; the diagonal of `R` is real and
-/// not negative.
+/// QR factorisation `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`; the diagonal of `R` is real and
+/// nonnegative.
 #[derive(Clone, Debug)]
 pub struct Qr<M> {
     /// Orthonormal columns, `[…, m, k]`, or `[…, m, m]` if complete.
@@ -17,7 +17,7 @@ pub struct Qr<M> {
     pub r: M,
 }
 
-/// Two matrices out of the parts of a result.
+/// The two matrices of a result.
 pub(super) fn pair<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
     let [a, b] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     (M::from_pair(a), M::from_pair(b))
@@ -37,10 +37,10 @@ const THIN: QrOp = QrOp { columns: Columns::Thin };
 const COMPLETE: QrOp = QrOp { columns: Columns::Complete };
 const PIVOTED: QrPivotedOp = QrPivotedOp { columns: Columns::Thin };
 
-/// `A = Q R`, thin.
+/// Thin QR factorisation `A = Q R`.
 ///
-/// The derivative needs the leading `k` columns to be independent; without, `backward` panics
-/// with the text of `RankDeficient`.
+/// The derivative requires that the leading `k` columns are independent; otherwise `backward` panics with the message
+/// of `RankDeficient`.
 ///
 /// # Errors
 /// `NonFinite` with the batch index.
@@ -48,11 +48,10 @@ pub fn qr<F, M: Matrix<F>>(a: M) -> Result<Qr<M>> {
     plain(THIN, [a], Qr::new)
 }
 
-/// As [`qr`], with the status of each matrix; the factors of a matrix that failed are NaN, its
-/// gradient is zero.
+/// [`qr`] with the status of each matrix; the factors of a failed matrix are NaN, its gradient is zero.
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn qr_ex<F, M: Matrix<F>>(a: M) -> Result<(Qr<M>, M::Info)> {
     status(THIN, [a], Qr::new)
 }
@@ -65,10 +64,10 @@ pub fn qr_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
     jvp(THIN, [a], [da], Qr::new)
 }
 
-/// `A = Q R` with square `Q`.
+/// QR factorisation `A = Q R` with square `Q`.
 ///
-/// The columns beyond `k` are an arbitrary basis of the complement: a loss that depends on more
-/// than their span has no derivative and is reported as in [`svd`](super::svd()).
+/// The columns beyond `k` are an arbitrary basis of the complement: a loss that depends on more than their span has
+/// no derivative, which is an error as in [`svd`](super::svd()).
 ///
 /// # Errors
 /// As [`qr`].
@@ -84,7 +83,7 @@ pub fn qr_complete_ex<F, M: Matrix<F>>(a: M) -> Result<(Qr<M>, M::Info)> {
     status(COMPLETE, [a], Qr::new)
 }
 
-/// The complete factors and their tangents along `dA`; the complement moves as little as possible.
+/// Complete factors and their tangents along `dA`; the tangent of the complement has minimal norm.
 ///
 /// # Errors
 /// As [`qr_jvp`].
@@ -92,8 +91,8 @@ pub fn qr_complete_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
     jvp(COMPLETE, [a], [da], Qr::new)
 }
 
-/// `A[:, p] = Q R`, thin, with `|R₀₀| ≥ |R₁₁| ≥ …`: the factors and `p`, `[…, n]`, a constant on
-/// the tape. The derivative needs full rank as in [`qr`].
+/// Thin QR factorisation with column pivoting, `A[:, p] = Q R` with `|R₀₀| ≥ |R₁₁| ≥ …`: the factors and `p`, `[…,
+/// n]`, a constant on the tape. The derivative requires full rank as in [`qr`].
 ///
 /// # Errors
 /// As [`qr`].
@@ -129,7 +128,7 @@ fn columns<F, M: Matrix<F>>(out: &Outcome<F, M>) -> M::Indices {
     M::indices(out.permutations[0].clone())
 }
 
-/// `A = L Q`: `([…, m, k], […, k, n])`, `L` lower trapezoidal, `Q` with orthonormal rows.
+/// LQ factorisation `A = L Q`: `([…, m, k], […, k, n])`, `L` lower trapezoidal, `Q` with orthonormal rows.
 ///
 /// # Errors
 /// As [`qr`].
@@ -154,25 +153,25 @@ pub fn lq_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<((M, M), (M, M))> {
     jvp(LqOp, [a], [da], pair)
 }
 
-/// With axes reversed, counted from the last one.
+/// Reverses axes, counted from the last one.
 fn reversed<F, M: Matrix<F>>(a: M, from_last: &[usize]) -> M {
     let axes: Vec<usize> = from_last.iter().map(|back| M::RANK - back).collect();
     M::from_pair(a.into_pair().map(|x| x.flip(&axes)))
 }
 
-/// `A J = (Q J)(J L J)`, `J` the reversal.
+/// QL factors from the QR factorisation `A J = (Q J)(J L J)`, where `J` reverses an axis.
 fn ql_factors<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
     let (q, r) = pair(parts);
     (reversed(q, &[1]), reversed(r, &[1, 2]))
 }
 
-/// `J A = (J R J)(J Q)` is an LQ factorisation.
+/// RQ factors from the LQ factorisation `J A = (J R J)(J Q)`.
 fn rq_factors<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
     let (l, q) = pair(parts);
     (reversed(l, &[1, 2]), reversed(q, &[2]))
 }
 
-/// `A = Q L`: `([…, m, k], […, k, n])`, `L` lower trapezoidal towards the last column.
+/// QL factorisation `A = Q L`: `([…, m, k], […, k, n])`, `L` lower trapezoidal, aligned to the last column.
 ///
 /// # Errors
 /// As [`qr`].
@@ -197,7 +196,7 @@ pub fn ql_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<((M, M), (M, M))> {
     jvp(THIN, [reversed(a, &[1])], [reversed(da, &[1])], ql_factors)
 }
 
-/// `A = R Q`: `([…, m, k], […, k, n])`, `R` upper trapezoidal towards the last row.
+/// RQ factorisation `A = R Q`: `([…, m, k], […, k, n])`, `R` upper trapezoidal, aligned to the last row.
 ///
 /// # Errors
 /// As [`qr`].

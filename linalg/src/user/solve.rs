@@ -19,9 +19,9 @@ use super::matrix::Matrix;
 use super::matrix::RightHandSide;
 use super::systems;
 
-/// The solution of `A X = B`: `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, or of `A x = b` for vectors
-/// `[…, n]`. Batches broadcast ([`RightHandSide`]). A matrix that is singular to rounding has a solution, of no
-/// digits: [`rcond`](super::rcond) is about the machine epsilon there.
+/// Solution of `A X = B`: `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, or of `A x = b` for vectors `[…, n]`. Batches
+/// broadcast ([`RightHandSide`]). The solution for a matrix that is singular up to rounding has no correct digits;
+/// its [`rcond`](super::rcond) is about the machine epsilon.
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a solution beyond
@@ -30,12 +30,12 @@ pub fn solve<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<R> {
     systems::plain(SolveOp, a, b)
 }
 
-/// As [`solve`], with the status of each system instead of an error: 0, or `i + 1` if pivot `i` is
-/// zero. The solution of a system that failed is NaN, its gradient is zero. A matrix that is singular to
-/// rounding has not failed: [`rcond`](super::rcond).
+/// [`solve`] with the status of each system instead of an error: 0, or `i + 1` if pivot `i` is zero. The solution of
+/// a failed system is NaN, its gradient is zero. A matrix that is singular up to rounding is not a failure; see
+/// [`rcond`](super::rcond).
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn solve_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<(R, M::Info)> {
     systems::status(SolveOp, a, b)
 }
@@ -53,7 +53,7 @@ pub fn solve_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     systems::jvp(SolveOp, a, b, da, db)
 }
 
-/// The solution of `op(T) X = B`; only the triangle named is read.
+/// Solution of `op(T) X = B`; only the selected triangle is read.
 ///
 /// # Errors
 /// As [`solve`].
@@ -91,8 +91,8 @@ pub fn solve_triangular_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     systems::jvp(SolveTriangularOp { triangle }, t, b, dt, db)
 }
 
-/// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide: `[…, m, n]`, `[…, m, r]` →
-/// `[…, n, r]`. `A` has full rank; [`lstsq_min_norm`] serves any rank.
+/// `X` with minimal `‖A X − B‖`, and minimal `‖X‖` if `A` is wide: `[…, m, n]`, `[…, m, r]` → `[…, n, r]`. `A` must
+/// have full rank; for other matrices see [`lstsq_min_norm`].
 ///
 /// # Errors
 /// `Tensor` if the shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
@@ -169,7 +169,7 @@ fn check_residuals<A: Array>(inputs: &[Pair<A>; 3]) -> Result<()> {
     Ok(())
 }
 
-/// The solution of least norm `X = A⁺ B`, of any rank; `rtol` as in [`pinv`].
+/// Minimum-norm solution `X = A⁺ B`, for any rank; `rtol` as in [`pinv`].
 ///
 /// # Errors
 /// As [`pinv`]; `Tensor` if the shapes do not match.
@@ -207,7 +207,7 @@ pub fn lstsq_min_norm_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     systems::jvp(LstsqMinNormOp { rtol }, a, b, da, db)
 }
 
-/// Rejects right-hand sides whose batch or rows are not those of `a`.
+/// Checks that right-hand sides have the batch and the rows of `a`.
 pub(super) fn check_rows<A: Array>(op: &'static str, a: &Pair<A>, b: &Pair<A>) -> Result<()> {
     let (a, b) = (a.shape(), b.shape());
     let last = a.len() - 1;
@@ -217,8 +217,8 @@ pub(super) fn check_rows<A: Array>(op: &'static str, a: &Pair<A>, b: &Pair<A>) -
     }
 }
 
-/// `A⁻¹`. Prefer [`solve`] to a product with an inverse. That of a matrix that is singular to rounding has no
-/// digits: [`rcond`](super::rcond).
+/// Inverse `A⁻¹`. Prefer [`solve`] to a product with an inverse. The inverse of a matrix that is singular up to
+/// rounding has no correct digits; see [`rcond`](super::rcond).
 ///
 /// # Errors
 /// As [`solve`].
@@ -242,8 +242,8 @@ pub fn inv_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(InvOp, [a], [da], one)
 }
 
-/// The pseudoinverse `[…, n, m]`; singular values up to `rtol` times the largest are dropped, those
-/// that are zero to rounding if `None`. Its derivative is that at constant rank.
+/// Pseudoinverse `[…, n, m]`; singular values up to `rtol` times the largest are dropped, with `None` those that are
+/// zero up to rounding. Its derivative is that at constant rank.
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index; `Tensor` for a cutoff below zero.
@@ -267,7 +267,7 @@ pub fn pinv_jvp<F, M: Matrix<F>>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M
     jvp(PinvOp { rtol }, [a], [da], one)
 }
 
-/// `det A`, `[…]`. Singular matrices have derivatives of every order as well.
+/// Determinant `det A`, `[…]`. Singular matrices have derivatives of every order too.
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite` with the batch index.
@@ -279,7 +279,7 @@ fn number<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::Number {
     M::number(parts.swap_remove(0))
 }
 
-/// As [`det`], with the status of each matrix; a singular one has not failed.
+/// [`det`] with the status of each matrix; a singular matrix is not a failure.
 ///
 /// # Errors
 /// As [`solve_ex`].
@@ -295,8 +295,8 @@ pub fn det_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::Number, M::Number)> {
     jvp(DetOp, [a], [da], number::<F, M>)
 }
 
-/// The sign (a phase, if complex) of `det A` and `ln|det A|`, each `[…]`; 0 and −∞ for a singular
-/// matrix, which has no gradient.
+/// Sign (a phase, if complex) of `det A` and `ln|det A|`, each `[…]`; 0 and −∞ for a singular matrix, which has no
+/// gradient.
 ///
 /// # Errors
 /// As [`det`].
@@ -304,7 +304,7 @@ pub fn slogdet<F, M: Matrix<F>>(a: M) -> Result<(M::Number, M::RealNumber)> {
     plain(SlogdetOp, [a], numbers::<F, M>)
 }
 
-/// As [`slogdet`], with the status of each matrix; a singular one has not failed.
+/// [`slogdet`] with the status of each matrix; a singular matrix is not a failure.
 ///
 /// # Errors
 /// As [`solve_ex`].

@@ -1,5 +1,4 @@
-//! Systems: right-hand sides that are vectors, batches that broadcast, `X A = B`,
-//! tensors.
+//! Linear systems with vectors as right-hand sides, broadcast batches, `X A = B`, and tensors.
 
 use crate::call::{Pair, check_tangents, run, with_tangents};
 use crate::inverse::InvOp;
@@ -12,7 +11,7 @@ use crate::{LinalgError, MatrixOp, Result};
 use super::call::{self, Part};
 use super::matrix::{Matrix, Ranked, RightHandSide};
 
-/// The plan of a system. Wrong rows are left to the operation.
+/// Plan of a system. A mismatch of rows is reported by the operation.
 fn plan<F, M: Matrix<F>>(
     op: MatrixOp,
     a: &Part<F, M>,
@@ -59,7 +58,7 @@ pub(super) fn jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     let systems = plan::<F, M>(op, &a, &b, true)?;
     let tangents = match da.shape() == a.shape() && db.shape() == b.shape() {
         true => pair::<F, M>(&systems, da, db)?,
-        // An error, which the call below reports.
+        // Invalid: the call below returns the error.
         false => [M::from_pair(da), M::from_pair(db)],
     };
     let inputs = pair::<F, M>(&systems, a, b)?;
@@ -98,7 +97,7 @@ pub fn solve_right<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Resul
 /// As [`solve_right`], with the status of each system as in [`solve_ex`](super::solve_ex).
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn solve_right_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<(R, M::Info)> {
     let (a, b) = turned(a, b);
     let (x, info) = status(SolveOp, a, b).map_err(|error| error.of(RIGHT))?;
@@ -122,7 +121,7 @@ pub fn solve_right_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
 
 const TRIANGULAR_RIGHT: &str = "solve_triangular_right";
 
-/// `X op(T) = B` as `op(T)ᵀ Xᵀ = Bᵀ`: the transpose of `Tᴴ` is the conjugate of `T`.
+/// `X op(T) = B` as `op(T)ᵀ Xᵀ = Bᵀ`; the transpose of `Tᴴ` is the conjugate of `T`.
 fn turned_triangle(triangle: Triangle) -> SolveTriangularOp {
     let op = match triangle.op {
         TriangleOp::None => TriangleOp::Transpose,
@@ -138,7 +137,7 @@ fn turned_matrix<F, M: Matrix<F>>(t: M, triangle: Triangle) -> M {
     }
 }
 
-/// The solution of `X op(T) = B`; only the triangle named is read.
+/// Solution of `X op(T) = B`; only the selected triangle is read.
 ///
 /// # Errors
 /// As [`solve`](super::solve()).
@@ -156,7 +155,7 @@ pub fn solve_triangular_right<F, M: Matrix<F>, R: RightHandSide<F, M>>(
 /// [`solve_ex`](super::solve_ex).
 ///
 /// # Errors
-/// Those that do not belong to one matrix.
+/// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn solve_triangular_right_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     t: M,
     b: R,
@@ -186,7 +185,7 @@ pub fn solve_triangular_right_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     Ok((turned_rhs::<F, M, R>(x), turned_rhs::<F, M, R>(dx)))
 }
 
-/// `value` under another shape, as the type that the caller wants.
+/// Reshapes `value` and converts it to the requested type.
 fn shaped<F, X: Ranked<F>>(op: &'static str, value: Pair<X::Array>, shape: &[usize]) -> Result<X> {
     if X::RANK != shape.len() || X::COMPLEX != value.is_complex() {
         let required = "the result is asked for in its rank, complex if the input is";

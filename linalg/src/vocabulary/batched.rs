@@ -6,14 +6,14 @@ use t4a_tensor::{Tensor, map};
 use crate::error::{LinalgError, Result};
 use crate::scalar::LinalgScalar;
 
-/// A batch of matrices as an engine tensor `[…, m, n]`, or the first error on the way to it.
+/// Batch of matrices as an engine tensor `[…, m, n]`, or the first error of its computation.
 ///
-/// Carrying the error lets a rule read as mathematics; it surfaces in [`Batched::into_tensor`].
+/// The carried error keeps rules free of error handling; [`Batched::into_tensor`] returns it.
 #[derive(Clone, Debug)]
 pub struct Batched<T: LinalgScalar>(pub(super) Result<Tensor<T>>);
 
 impl<T: LinalgScalar> Batched<T> {
-    /// A batch of matrices `[…, m, n]`.
+    /// Batch of matrices `[…, m, n]`.
     pub fn new(tensor: &Tensor<T>) -> Self {
         if tensor.rank() < 2 {
             let shape = tensor.shape().to_vec();
@@ -22,13 +22,13 @@ impl<T: LinalgScalar> Batched<T> {
         Self(Ok(tensor.clone()))
     }
 
-    /// A batch of vectors `[…, n]` as rows.
+    /// Batch of vectors `[…, n]` as rows.
     pub fn rows_of(tensor: &Tensor<T>) -> Self {
         let axis = tensor.rank().saturating_sub(1);
         Self::new_checked(tensor.unsqueeze(axis))
     }
 
-    /// A batch of numbers `[…]` as `1 × 1` matrices.
+    /// Batch of numbers `[…]` as `1 × 1` matrices.
     pub fn numbers(tensor: &Tensor<T>) -> Self {
         let axis = tensor.rank();
         Self::new_checked(tensor.unsqueeze(axis).and_then(|t| t.unsqueeze(axis + 1)))
@@ -44,7 +44,7 @@ impl<T: LinalgScalar> Batched<T> {
     /// The tensor `[…, m, n]`.
     ///
     /// # Errors
-    /// The first error of the operations that led here.
+    /// The first error of the preceding operations.
     pub fn into_tensor(self) -> Result<Tensor<T>> {
         self.0
     }

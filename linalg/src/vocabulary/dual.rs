@@ -1,8 +1,8 @@
-//! Dual numbers over any implementor of the vocabulary: a value with its tangent beside it.
+//! Dual numbers over any implementor of [`Matrices`]: a value with its tangent.
 //!
-//! Running a rule on duals differentiates it: the JVP of a VJP is a Hessian-vector product, and a
-//! function written in the vocabulary gets its Fréchet derivative (products of pairs
-//! `(X, dX)(Y, dY) = (XY, dX Y + X dY)` cost 3 products instead of the 8 of a block matrix).
+//! Running a rule on dual numbers differentiates it: the JVP of a VJP is a Hessian-vector product, and a function
+//! generic over [`Matrices`] gets its Fréchet derivative. Products `(X, dX)(Y, dY) = (XY, dX Y + X dY)` cost 3 matrix
+//! products instead of the 8 of a block matrix.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::permutation::Permutation;
 use crate::table::MatrixOp;
 use crate::triangular::Triangle;
 
-/// A value and its tangent; `None` is a zero tangent.
+/// Value and tangent; `None` is a zero tangent.
 #[derive(Clone, Debug)]
 pub struct Dual<M> {
     /// The value.
@@ -23,29 +23,29 @@ pub struct Dual<M> {
 }
 
 impl<M: Matrices> Dual<M> {
-    /// A value that moves.
+    /// Value with a tangent.
     pub fn new(value: M, tangent: M) -> Self {
         Self { value, tangent: Some(tangent) }
     }
 
-    /// A value that does not move.
+    /// Value with zero tangent.
     pub fn constant_of(value: M) -> Self {
         Self { value, tangent: None }
     }
 
-    /// The tangent as a matrix.
+    /// The tangent as a matrix; zeros if there is none.
     pub fn into_tangent(self) -> M {
         let (m, n) = (self.value.rows(), self.value.cols());
         self.tangent.unwrap_or_else(|| self.value.constant(m, n, 0.0))
     }
 
-    /// Applies the linear map `f` to both parts.
+    /// Applies the linear map `f` to value and tangent.
     fn linear<N: Matrices>(&self, f: impl Fn(&M) -> N) -> Dual<N> {
         Dual { value: f(&self.value), tangent: self.tangent.as_ref().map(f) }
     }
 }
 
-/// The sum of two tangents of a value of this shape; each may have to be repeated.
+/// Sum of two tangents of a value of this shape; each may need to be broadcast.
 fn sum<M: Matrices>(value: &M, a: Option<M>, b: Option<M>) -> Option<M> {
     let (m, n) = (value.rows(), value.cols());
     let whole = |t: M| match t.rows() == m && t.cols() == n {

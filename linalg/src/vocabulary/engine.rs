@@ -1,4 +1,4 @@
-//! The vocabulary on engine tensors.
+//! [`Matrices`] for engine tensors.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::table::MatrixOp;
 use crate::threads::Work;
 use crate::triangular::solve_triangular;
 
-/// The leading axes of a tensor of matrices.
+/// Batch axes of a tensor of matrices.
 fn batch_of<T: LinalgScalar>(t: &Tensor<T>) -> &[usize] {
     &t.shape()[..t.rank() - 2]
 }
@@ -243,7 +243,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
 fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
     let column = |j: usize| (0..a.nrows()).map(move |i| a[(i, j)]);
     let entries = || (0..a.ncols()).flat_map(column);
-    // Column by column: the error is m + n roundings, not m·n.
+    // Summed by columns: the error is that of m + n roundings, not of m·n.
     let sum = |f: &dyn Fn(T) -> f64| -> f64 {
         (0..a.ncols()).map(|j| column(j).map(f).sum::<f64>()).sum()
     };
@@ -251,7 +251,7 @@ fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
     if squares.is_normal() {
         return squares.sqrt();
     }
-    // Squares left the range of the type.
+    // The squares overflowed or underflowed.
     let size = |x: T| Field::modulus(x).to_f64();
     let largest =
         entries().map(size).fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });

@@ -1,8 +1,8 @@
-//! The factors by which gradients of functions of values are written.
+//! Factors that express the gradients of functions of singular values and eigenvalues.
 
 use super::Matrices;
 
-/// Which values.
+/// Kind of the spectrum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -14,7 +14,7 @@ pub enum Spectrum {
 }
 
 impl Spectrum {
-    /// The operation that returns these values.
+    /// Name of the operation that computes these values.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Spectrum::Singular => "svdvals",
@@ -23,13 +23,13 @@ impl Spectrum {
     }
 }
 
-/// The hidden results of an operation that returns values: what derivatives of its gradient, or of its
-/// tangent, tell its rule.
+/// Hidden results of an operation that returns values. Their cotangents carry data from the derivatives of its
+/// gradient or tangent to its rule.
 #[derive(Debug)]
 pub struct Carrier<'a, M: Matrices> {
     /// `A`.
     pub a: &'a M,
-    /// A row of zeros as long as that of the values.
+    /// A row of zeros with as many entries as the values.
     pub w: &'a M::Real,
 }
 
@@ -50,7 +50,7 @@ pub struct Factors<M: Matrices> {
     pub s: M::Real,
     /// `n × k`; `u` again for eigenvalues.
     pub v: M,
-    /// Which of the two.
+    /// Kind of the values.
     pub of: Spectrum,
 }
 

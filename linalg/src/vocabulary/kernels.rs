@@ -1,4 +1,4 @@
-//! Elementwise kernels of the vocabulary that arrays of one dtype have no use for.
+//! Elementwise kernels that are used by matrices but not by arrays of one dtype.
 
 use std::marker::PhantomData;
 
@@ -20,7 +20,7 @@ impl<T: LinalgScalar> Unary<T> for IntoComplex {
     }
 }
 
-/// The part of a complex number that `T` holds.
+/// The part of a complex number that `T` represents.
 #[derive(Clone, Copy)]
 pub(crate) struct FromComplex<T>(pub(crate) PhantomData<T>);
 

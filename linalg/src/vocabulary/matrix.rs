@@ -4,7 +4,7 @@ use t4a_diff::Array;
 
 use crate::error::{LinalgError, Result};
 
-/// Real matrices `[…, m, n]`, or the first error on the way to them.
+/// Real matrices `[…, m, n]`, or the first error of their computation.
 #[derive(Clone, Debug)]
 pub struct RealMatrix<A>(pub(super) Result<A>);
 
@@ -34,7 +34,7 @@ impl<A: Array> RealMatrix<A> {
     /// The array.
     ///
     /// # Errors
-    /// The first error of the operations that led here.
+    /// The first error of the preceding operations.
     pub fn into_array(self) -> Result<A> {
         self.0
     }
@@ -43,10 +43,10 @@ impl<A: Array> RealMatrix<A> {
         Self(self.0.as_ref().map(f).map_err(Clone::clone))
     }
 
-    /// With the number of the last axis but one.
+    /// Applies `f` to the array and the index of its last axis but one.
     pub(super) fn at(&self, f: impl FnOnce(&A, usize) -> A) -> Self {
         self.map(|x| {
-            // Two axes at least, unless x carries an error of its own, which the result will carry.
+            // At least two axes, unless x carries an error, which the result then carries.
             let rank = x.shape().len();
             if rank < 2 { x.clone() } else { f(x, rank - 2) }
         })

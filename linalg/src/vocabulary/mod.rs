@@ -1,13 +1,13 @@
-//! The operations that derivative rules are written in.
+//! Operations in which derivative rules are written.
 //!
-//! A rule is a function generic over [`Matrices`]: a batch of `m × n` matrices. A vector is a
-//! batch of `1 × n` rows, a number one of `1 × 1`, and elementwise operations broadcast axes of
-//! size 1, so a row times a matrix scales its columns. Every operation here is differentiable with
-//! operations from here, which is why a rule can be differentiated again.
+//! A rule is a function generic over [`Matrices`], a batch of `m × n` matrices. A vector is a batch of `1 × n` rows,
+//! a number one of `1 × 1` matrices. Elementwise operations broadcast axes of size 1, so a row times a matrix scales
+//! its columns. The derivative of every operation is expressed by operations of this trait, so a rule can be
+//! differentiated again.
 //!
-//! Implementors: [`RealMatrix`] and [`ComplexMatrix`] over any array of `t4a-diff` (a tape records what
-//! they do, duals give it a tangent), [`Batched`] (engine tensors of one type, where a complex matrix is
-//! one tensor), and [`Dual`] (any implementor with a tangent beside it, for programs).
+//! Implementors: [`RealMatrix`] and [`ComplexMatrix`] over any array of `t4a-diff` (recorded on a tape, or with
+//! tangents on dual numbers), [`Batched`] (engine tensors of one type, with a complex matrix as one tensor), and
+//! [`Dual`] (any implementor with a tangent, for programs).
 //!
 //! Convention (that of PyTorch): for a real loss `L`, the cotangent of `A` is
 //! `Ā = ∂L/∂Re A + i ∂L/∂Im A`, so `dL = Re⟨Ā, dA⟩` with `⟨X, Y⟩ = tr(Xᴴ Y)`.
@@ -46,7 +46,7 @@ pub enum Region {
 }
 
 impl Region {
-    /// Whether entry `(i, j)` is kept.
+    /// True if entry `(i, j)` is kept.
     pub fn contains(self, i: usize, j: usize) -> bool {
         let (i, j) = (i as isize, j as isize);
         match self {
@@ -63,12 +63,12 @@ pub trait Matrices: Clone + std::fmt::Debug {
     type Real: RealMatrices<Real = Self::Real, Complex = Self::Complex>;
     /// Complex matrices of the same precision.
     type Complex: Matrices<Real = Self::Real, Complex = Self::Complex>;
-    /// Whether entries have an imaginary part.
+    /// True for complex entries.
     const IS_COMPLEX: bool;
 
-    /// `m`.
+    /// Number of rows `m`.
     fn rows(&self) -> usize;
-    /// `n`.
+    /// Number of columns `n`.
     fn cols(&self) -> usize;
     /// Distance from 1 to the next larger real number.
     fn epsilon(&self) -> f64;
@@ -87,23 +87,23 @@ pub trait Matrices: Clone + std::fmt::Debug {
     fn matmul(&self, rhs: &Self) -> Self;
     /// `Aᵀ`.
     fn transpose(&self) -> Self;
-    /// The complex conjugate; `A` itself if real.
+    /// Complex conjugate; `A` itself if real.
     fn conj(&self) -> Self;
 
-    /// A block.
+    /// Rectangular block.
     fn slice(&self, rows: Range<usize>, cols: Range<usize>) -> Self;
     /// `[A; B]`.
     fn stack(&self, below: &Self) -> Self;
-    /// Row `i` of the result is row `pᵢ`.
+    /// Permutes rows: row `i` of the result is row `pᵢ`.
     fn permute_rows(&self, p: &Permutation) -> Self;
-    /// Zero outside of the region.
+    /// Sets entries outside of the region to zero.
     fn mask(&self, keep: Region) -> Self;
     /// `Σᵢ Aᵢⱼ` as a row.
     fn sum_rows(&self) -> Self;
     /// An `m × n` matrix of entries `c`, for each matrix of the batch; a constant.
     fn constant(&self, m: usize, n: usize, c: f64) -> Self;
 
-    /// A number for each matrix of the batch, `1 × 1`; a constant.
+    /// One number for each matrix of the batch, `1 × 1`; a constant.
     fn each(&self, values: &[f64]) -> Self::Real;
 
     /// Real part.
@@ -112,9 +112,9 @@ pub trait Matrices: Clone + std::fmt::Debug {
     fn im(&self) -> Self::Real;
     /// `re + i im`; the imaginary part is dropped by real matrices.
     fn from_parts(re: &Self::Real, im: &Self::Real) -> Self;
-    /// The same as complex matrices.
+    /// Conversion to complex matrices.
     fn to_complex(&self) -> Self::Complex;
-    /// The part of complex matrices that this type holds: the adjoint of [`Matrices::to_complex`].
+    /// Part of complex matrices that this type represents: the adjoint of [`Matrices::to_complex`].
     fn from_complex(z: &Self::Complex) -> Self;
 
     /// `op(T)⁻¹ B` with `T = self`.
@@ -124,34 +124,34 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// The solution of `P X + X P = B` with positive definite Hermitian `P = self`.
     fn lyapunov(&self, b: &Self) -> Self;
 
-    /// The result of an operation that has one, of the operands' type, and keeps no factors.
+    /// Result of an operation with one result of the operands' type and no saved factors.
     fn operate(op: MatrixOp, operands: &[&Self]) -> Self;
-    /// A failure, for the operations that follow.
+    /// A carried error.
     fn failed(error: LinalgError) -> Self;
 
     /// Singular values as a row, in nonincreasing order; a constant.
     fn svdvals(&self) -> Self::Real;
     /// `det A` of a regular matrix, `1 × 1`.
     fn det(&self) -> Self;
-    /// The same as a constant.
+    /// `det A` as a constant.
     fn detached(&self) -> Self;
 
     /// Largest modulus of each matrix, `1 × 1`; a constant.
     fn largest(&self) -> Self::Real;
-    /// The first error of the operations that led here.
+    /// The first error of the preceding operations.
     fn error(&self) -> Option<LinalgError>;
     /// Frobenius norm of each matrix, as host values.
     ///
     /// # Errors
-    /// The first error of the operations that led here.
+    /// The first error of the preceding operations.
     fn norms(&self) -> Result<Vec<f64>>;
 
-    /// `U diag(c) Vᴴ`, the gradient of a function with slopes `c` at the values of a matrix. Its
-    /// derivative is more than that of the product: where it can be asked for, this is an operation of
-    /// its own ([`spectrum`](crate::spectrum)), as are the three below.
+    /// `U diag(c) Vᴴ`, the gradient of a function with slopes `c` at the values of a matrix. Its derivative is not
+    /// that of the product alone: where it may be differentiated, this is an operation of its own
+    /// ([`spectrum`](crate::spectrum)), as are the three below.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// Errors of the operation.
     fn spectral_gradient(
         factors: &Factors<Self>,
         _carrier: Carrier<'_, Self>,
@@ -163,7 +163,7 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// `dS` along `dA`.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// Errors of the operation.
     fn spectral_tangent(
         factors: &Factors<Self>,
         _carrier: Carrier<'_, Self>,
@@ -172,9 +172,9 @@ pub trait Matrices: Clone + std::fmt::Debug {
         factors.tangent(da)
     }
 
-    /// The gradient of a loss of the factors of `A`, whose derivative along directions that split ties
-    /// is an error: rules for factors have none there. `vectors` if these are results of the operation:
-    /// second derivatives through them lose all digits at gaps below `√ε` already.
+    /// Gradient of a loss of the factors of `A`, whose derivative along directions that split ties is an error: the
+    /// rules of factorisations have none there. `vectors` is true if the loss uses vectors: second derivatives
+    /// through them lose all digits already at gaps below `√ε`.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
@@ -182,10 +182,10 @@ pub trait Matrices: Clone + std::fmt::Debug {
         Ok(gradient)
     }
 
-    /// As [`Matrices::unsplit`], for eigenvalues and eigenvectors of a general matrix.
+    /// [`Matrices::unsplit`] for eigenvalues and eigenvectors of a general matrix.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Matrices::unsplit`].
     fn unsplit_eigenvectors(
         gradient: Self,
         _a: &Self,
@@ -195,11 +195,10 @@ pub trait Matrices: Clone + std::fmt::Debug {
         Ok(gradient)
     }
 
-    /// The derivative of a function of `a` with these factors along `c`: itself with a derivative, also where
-    /// values are close.
+    /// Derivative of a function of `a` with these factors along `c`; differentiable, also for close values.
     ///
     /// # Errors
-    /// `SplitTie` of a rank that splits a tie; the first error of the operations that led here.
+    /// `SplitTie` for a rank that splits a tie; the first error of the preceding operations.
     fn function_slope(
         c: &Self,
         _a: &Self,
@@ -209,31 +208,31 @@ pub trait Matrices: Clone + std::fmt::Debug {
         f.slope(&factors, c)
     }
 
-    /// The second derivative `x` of a function of `a` with these values, which has no rule: its derivative is an
-    /// error.
+    /// The second derivative `x` of a function of `a` with these values, as an operation without a rule: its
+    /// derivative is an error.
     ///
     /// # Errors
-    /// The first error of the operations that led here.
+    /// The first error of the preceding operations.
     fn settled(x: Self, _a: &Self, _values: &Self::Real, _f: MatrixFunction) -> Result<Self> {
         Ok(x)
     }
 
-    /// What is zero for matrices that are zero and do not move, `1 × 1`; a constant.
+    /// Quantity that is zero for matrices with zero value and zero tangent, `1 × 1`; a constant.
     fn activity(&self) -> Self::Real {
         self.largest()
     }
 
-    // What follows is made of the above.
+    // Provided methods, composed of the required ones.
 
-    /// The smallest normal number: its reciprocal is finite.
+    /// Smallest normal number; its reciprocal is finite.
     fn min_positive(&self) -> f64 {
         match self.epsilon() < 1e-10 {
             true => f64::MIN_POSITIVE,
             false => f64::from(f32::MIN_POSITIVE),
         }
     }
-    /// Largest modulus of each matrix, 1 if all of it is zero: a size to divide by; a constant. A
-    /// modulus that is not normal is taken for one that is.
+    /// Largest modulus of each matrix as a divisor: 1 for a zero matrix, and at least the smallest normal number; a
+    /// constant.
     fn magnitude(&self) -> Self::Real {
         let largest = self.largest();
         let zero = largest.within(&largest.scale(0.0));
@@ -241,7 +240,7 @@ pub trait Matrices: Clone + std::fmt::Debug {
         let small = largest.within(&tiny).sub(&zero);
         largest.add(&zero).add(&small.mul(&tiny))
     }
-    /// `A / c` for a power of two `c`, a constant, that brings the largest modulus near 1; exact.
+    /// `A / c` for a power of two `c`, a constant, that scales the largest modulus to about 1; exact.
     fn near_one(&self) -> Self {
         self.mul_real(&self.magnitude().power_of_two().recip())
     }
@@ -251,11 +250,11 @@ pub trait Matrices: Clone + std::fmt::Debug {
         if !Self::IS_COMPLEX {
             return re;
         }
-        // r = s √((re/s)² + (im/s)²) does not depend on s: a constant, the larger part.
+        // r = s √((re/s)² + (im/s)²) is independent of s, which is a constant: the larger part.
         let im = self.im().abs();
         let above = im.sub(&re);
         let size = re.add(&above.mul(&above.not_negative())).detached();
-        // Numbers whose reciprocal could be infinite are replaced by their larger part.
+        // Numbers whose reciprocal could overflow are replaced by their larger part.
         let small = size.within(&size.constant(1, 1, self.min_positive()));
         let scale = size.add(&small).recip();
         let (x, y) = (re.mul(&scale), im.mul(&scale));
@@ -299,7 +298,7 @@ pub trait Matrices: Clone + std::fmt::Debug {
     fn append(&self, right: &Self) -> Self {
         self.transpose().stack(&right.transpose()).transpose()
     }
-    /// Column `j` of the result is column `pⱼ`.
+    /// Permutes columns: column `j` of the result is column `pⱼ`.
     fn permute_cols(&self, p: &Permutation) -> Self {
         self.transpose().permute_rows(p).transpose()
     }
@@ -342,15 +341,15 @@ pub trait RealMatrices: Matrices {
 
     /// Largest modulus of each matrix, as [`Matrices::largest`].
     fn largest_real(&self) -> Self;
-    /// Smallest of the entries of each matrix, which has some, `1 × 1`; a constant.
+    /// Smallest entry of each nonempty matrix, `1 × 1`; a constant.
     fn smallest_real(&self) -> Self;
 
-    /// The largest power of two that is not larger than `x`, of normal `x > 0`; a constant.
+    /// Largest power of two not larger than `x`, for normal `x > 0`; a constant.
     ///
     /// Reference: S. Rump, T. Ogita, S. Oishi 2008, Algorithm 3.5.
     fn power_of_two(&self) -> Self {
         let (u, shift) = (self.epsilon() / 2.0, if self.epsilon() < 1e-10 { 64 } else { 24 });
-        // Near 1: neither φx nor ux may leave the range.
+        // Scaled to about 1: neither φx nor ux may overflow or underflow.
         let small = self.within(&self.constant(1, 1, 1.0));
         let large = small.constant(1, 1, 1.0).sub(&small);
         let toward = |e: i32| small.scale(2f64.powi(e)).add(&large.scale(2f64.powi(-e)));
@@ -374,7 +373,7 @@ pub trait RealMatrices: Matrices {
     fn masked_recip(&self, limit: &Self) -> Self {
         let inside = self.within(limit);
         let outside = inside.scale(-1.0).add(&inside.constant(1, 1, 1.0));
-        // Where inside is 1 this divides by something not zero, then drops it.
+        // The divisor is replaced by a nonzero number where `inside` is 1; the quotient is dropped there.
         let safe = self.mul(&outside).add(&inside);
         safe.recip().mul(&outside)
     }

@@ -1,11 +1,11 @@
-//! Which triangle of a matrix is meant.
+//! Selection of a triangle of a matrix.
 
-/// What is applied to a matrix before it is used.
+/// Transformation applied to a triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum TriangleOp {
-    /// `T`.
+    /// No transformation: `T`.
     None,
     /// `Tᵀ`.
     Transpose,
@@ -13,15 +13,15 @@ pub enum TriangleOp {
     Adjoint,
 }
 
-/// Which triangle of a matrix is read, and how.
+/// Selected triangle of a matrix, and its transformation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Triangle {
     /// The upper triangle instead of the lower one.
     pub upper: bool,
-    /// Ones on the diagonal, whatever is stored there.
+    /// Unit diagonal; the stored diagonal is ignored.
     pub unit: bool,
-    /// Applied to the triangle.
+    /// Transformation of the triangle.
     pub op: TriangleOp,
 }
 
@@ -31,7 +31,7 @@ impl Triangle {
     /// The upper triangle.
     pub const UPPER: Self = Self { upper: true, unit: false, op: TriangleOp::None };
 
-    /// With ones on the diagonal.
+    /// The same triangle with a unit diagonal.
     pub const fn unit(self) -> Self {
         Self { unit: true, ..self }
     }

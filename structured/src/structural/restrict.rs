@@ -146,7 +146,7 @@ impl<S: Sector> Spec<S> {
     /// Signs of the contraction over all column legs, applied to the columns. The operation is its own inverse.
     ///
     /// # Errors
-    /// Those of the memory.
+    /// Errors of the allocation.
     pub(crate) fn column_signs(&self) -> Result<(Self, Rearrange)> {
         planned("composition", self, Arguments::new(), || {
             let (odd, legs, rows) = (Parities::new(self), self.legs(), self.rows());

@@ -1,11 +1,11 @@
-//! Householder QR that takes every column, however dependent.
+//! Householder QR that keeps nearly dependent columns.
 //!
-//! faer's estimates the rank: a column of which 16·(m − i)·ε or less is left after i steps counts as
-//! dependent, and what is left of it is dropped. That is 2·10⁻³ for a thousand rows in single
-//! precision. Matrices without such columns lose nothing; the others are factored here.
+//! faer's QR estimates the rank: a column whose remainder after i steps is at most 16·(m − i)·ε of its norm counts as
+//! dependent, and its remainder is dropped. For a thousand rows in single precision this threshold is 2·10⁻³.
+//! Matrices without such columns are not affected; the others are factored here.
 //!
-//! Recursive (E. Elmroth, F. Gustavson 2000): the halves of a panel are factored one after the
-//! other, and `I − V T⁻¹ Vᴴ` of both has the blocks `T₁`, `V₁ᴴ V₂`, `T₂`.
+//! Recursive (E. Elmroth, F. Gustavson 2000): the two halves of a panel are factored in turn, and `I − V T⁻¹ Vᴴ` of
+//! both has the blocks `T₁`, `V₁ᴴ V₂`, `T₂`.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::householder::{
@@ -18,7 +18,7 @@ use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular_matm
 use faer::traits::ComplexField;
 use faer::{Accum, Conj, MatMut, Par};
 
-/// `Q` and `R` over `a` in the form of faer's, in blocks as wide as `coefficients` is high.
+/// Overwrites `a` with `Q` and `R` in faer's compact form; the block size is the number of rows of `coefficients`.
 pub fn qr_every_column<T: ComplexField>(a: MatMut<'_, T>, coefficients: MatMut<'_, T>, par: Par) {
     let (m, n) = (a.nrows(), a.ncols());
     let (k, block) = (m.min(n), coefficients.nrows());

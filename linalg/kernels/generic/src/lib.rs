@@ -1,6 +1,6 @@
-//! faer's dense factorisations as functions of one shape, and the table of them.
+//! faer's dense factorisations as functions of one signature, and the table of them.
 //!
-//! Nothing is compiled here: each element type has a crate that instantiates these functions.
+//! The functions are generic and not compiled here: each element type has a crate that instantiates them.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 
@@ -33,12 +33,12 @@ use num_complex::Complex;
 
 pub use householder::qr_every_column;
 
-/// Which vectors a decomposition computes.
+/// Singular vectors or eigenvectors that a decomposition computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// None.
+    /// No vectors.
     Values,
-    /// As many as there are values.
+    /// As many vectors as values.
     Thin,
     /// A complete basis.
     Full,
@@ -53,8 +53,8 @@ pub fn svd_scratch<T: ComplexField>(m: usize, n: usize, extent: Extent, par: Par
     MemBuffer::new(faer_svd_scratch::<T>(m, n, vectors, vectors, par, svd_params()))
 }
 
-/// Without a QR factorisation first, whose columns [`householder`] is about: singular values that
-/// ought to be zero would be as large as what it drops.
+/// Disables the preceding QR factorisation, which drops nearly dependent columns (see [`householder`]): singular
+/// values that should be zero would be as large as the dropped part.
 fn svd_params<T: ComplexField>() -> Spec<SvdParams, T> {
     let params = <SvdParams as Auto<T>>::auto();
     Spec::new(SvdParams { qr_ratio_threshold: f64::INFINITY, ..params })
@@ -142,7 +142,7 @@ pub fn qr<T: ComplexField>(
             true
         }
         None => {
-            // Columns beyond the first k would take the place of one that is dropped.
+            // The norms of columns beyond the first k must not replace that of a dropped one.
             let (mut basis, rest) = a.split_at_col_mut(k);
             let params = Spec::default();
             let mut coefficients = coefficients;
@@ -212,14 +212,14 @@ pub fn matmul<T: ComplexField>(c: MatMut<'_, T>, a: MatRef<'_, T>, b: MatRef<'_,
     faer::linalg::matmul::matmul(c, Accum::Replace, a, b, T::one_impl(), par);
 }
 
-/// Scratch of a general eigendecomposition.
+/// Scratch memory of a general eigendecomposition.
 pub fn eigen_scratch<T: ComplexField>(n: usize, vectors: bool, par: Par) -> MemBuffer {
     let right = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let params = Spec::<EvdParams, T>::default();
     MemBuffer::new(evd::evd_scratch::<T>(n, ComputeEigenvectors::No, right, par, params))
 }
 
-/// Eigenvalues and right eigenvectors of a real matrix, the latter not normalised; `false` without
+/// Eigenvalues and right eigenvectors of a real matrix; the vectors are not normalised. Returns `false` without
 /// convergence.
 pub fn eigen_real<T: RealField + Copy + Neg<Output = T>>(
     a: MatRef<'_, T>,
@@ -248,7 +248,7 @@ pub fn eigen_real<T: RealField + Copy + Neg<Output = T>>(
     let (Some(packed), Some(mut vectors)) = (packed, vectors) else {
         return converged;
     };
-    // Columns (j, j + 1) hold the real and the imaginary part of a conjugate pair.
+    // Columns (j, j + 1) hold the real and imaginary part of the eigenvector of a conjugate pair.
     let mut j = 0;
     while j < n {
         let pair = im[j] != zero && j + 1 < n;
@@ -264,7 +264,7 @@ pub fn eigen_real<T: RealField + Copy + Neg<Output = T>>(
     converged
 }
 
-/// As [`eigen_real`], for complex matrices.
+/// [`eigen_real`] for complex matrices.
 pub fn eigen_complex<T: RealField>(
     a: MatRef<'_, Complex<T>>,
     values: &mut [Complex<T>],

@@ -1,4 +1,4 @@
-//! The table of factorisations: one line per function, for a macro that makes something of it.
+//! Table of factorisations: one signature per function, passed to a macro that generates traits or functions from it.
 
 /// Calls `$callback! { $e; rows }`, or `$callback! { $e, $krate; rows }`, with the functions of this
 /// crate for the element type `$e`.
@@ -34,8 +34,8 @@ macro_rules! for_each_kernel {
             fn qr_block(m: usize, n: usize) -> usize;
             /// Scratch of `qr` and `apply_q`.
             fn qr_scratch(m: usize, n: usize, block: usize, width: usize, par: Par) -> MemBuffer;
-            /// Householder QR over `a`, with column orders if pivoted; `false` if a column that is
-            /// dependent to rounding was dropped.
+            /// Householder QR over `a`, with column orders if pivoted; `false` if a column that is numerically
+            /// dependent was dropped.
             fn qr(
                 a: MatMut<'_, $e>,
                 coefficients: MatMut<'_, $e>,
@@ -43,7 +43,7 @@ macro_rules! for_each_kernel {
                 par: Par,
                 memory: &mut MemBuffer,
             ) -> bool;
-            /// Householder QR over `a` that drops nothing.
+            /// Householder QR over `a` without dropping columns.
             fn qr_every_column(a: MatMut<'_, $e>, coefficients: MatMut<'_, $e>, par: Par);
             /// `X ← Q X`.
             fn apply_q(

@@ -8,9 +8,9 @@
 //!    + (dA V − U P) diag(f(S)/S) Vᴴ + U diag(f(S)/S) (Uᴴ dA − P Vᴴ)
 //! ```
 //!
-//! The tables are real and symmetric, so the VJP is the same map. Close values take the series of
-//! [`hermitian`](crate::hermitian): there is no gauge problem and no error at ties. `f(S)/S` at zero
-//! is `f′(0)` if `f(0) = 0`; otherwise `F` jumps there and has no derivative.
+//! The tables are real and symmetric, so the VJP is the same linear map. Close values use the series of
+//! [`hermitian`](crate::hermitian): there is no gauge problem and no error at ties. `f(S)/S` at zero is `f′(0)` if
+//! `f(0) = 0`; otherwise `F` is discontinuous there and has no derivative.
 //!
 //! Reference: J. Hawkins, A. Ben-Israel 1973 (generalized matrix functions); V. Noferini 2017.
 
@@ -26,16 +26,16 @@ use crate::hermitian::{SpectralFunction, check_domain, divided_differences};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
-/// `U diag(f(S)) Vᴴ`.
+/// Function `U diag(f(S)) Vᴴ` of a matrix.
 ///
-/// `Pow(0.0)` is the isometry of the polar decomposition, `Pow(-1.0)` the adjoint of the inverse. At
-/// a singular matrix the result depends on arbitrary vectors unless `f(0) = 0`.
+/// `Pow(0.0)` is the isometry of the polar decomposition, `Pow(-1.0)` the adjoint of the inverse. For a singular
+/// matrix the result depends on arbitrary vectors unless `f(0) = 0`.
 ///
-/// First derivatives at a relative gap `g` of two values are off by about `ε^(4/5)` and less, second ones by
-/// `ε^(3/5)` at `g` below `ε^(1/4)`, ties and zeros included, and by `ε/g²`, at most `√ε`, at larger gaps. `ε` is
-/// relative to the size of the derivatives of `f` at the values involved. At singular values of zero a second
-/// derivative needs `f″(0) = 0`, and is an error otherwise (`OutsideDomain`); a third derivative below
-/// `g = ε^(1/4)` is one (`SecondOrderAtTie`).
+/// The relative error of first derivatives at a relative gap `g` of two values is at most about `ε^(4/5)`; that of
+/// second derivatives is `ε^(3/5)` at `g` below `ε^(1/4)`, including ties and zeros, and `ε/g²`, at most `√ε`, at
+/// larger gaps. `ε` is relative to the size of the derivatives of `f` at the values involved. At zero singular values
+/// a second derivative requires `f″(0) = 0`, and is an error otherwise (`OutsideDomain`); a third derivative below `g
+/// = ε^(1/4)` is an error (`SecondOrderAtTie`).
 ///
 /// Shapes `[…, m, n]` → `[…, m, n]`. Cost that of the thin decomposition and one product.
 ///
@@ -66,9 +66,8 @@ pub fn svd_function<T: LinalgScalar>(
 /// `F`, `f(S)`, the decomposition, and an info tensor.
 type Function<T> = (Tensor<T>, Tensor<<T as LinalgScalar>::R>, Svd<T>, Tensor<i32>);
 
-/// As [`svd_function`], with `f(S)`, the decomposition that the derivative rules take, and an info
-/// tensor of the batch's shape instead of an error. Values outside of the domain of `f` give NaN or
-/// ∞.
+/// [`svd_function`] with `f(S)`, the decomposition that the derivative rules use, and an info tensor of the batch's
+/// shape instead of an error. Singular values outside of the domain of `f` give NaN or ∞.
 ///
 /// # Errors
 /// `NotMatrix`.
@@ -83,7 +82,7 @@ pub fn svd_function_ex<T: LinalgScalar>(
     Ok((out, values.into_vectors()?, svd, info))
 }
 
-/// `numerator / total`, where it is 0/0 the slope at `mean`, and not finite where `f` jumps.
+/// `numerator / total`; where it is 0/0, the slope at `mean`, which is not finite if `f` is discontinuous there.
 fn quotients<R: RealMatrices<Real = R>>(
     [numerator, total, mean]: [&R; 3],
     limit: &R,
@@ -110,7 +109,7 @@ pub(super) fn odd_tables<R: RealMatrices<Real = R>>(
     [sums, quotients([&values, s, s], limit, f)]
 }
 
-/// `Ā` from the decomposition and the cotangent of `F`; the tangent along `dA` is the same map.
+/// `Ā` from the decomposition and the cotangent of `F`; the tangent along `dA` is the same linear map.
 pub fn vjp_function<M: Matrices>(
     u: &M,
     s: &M::Real,
@@ -123,12 +122,12 @@ pub fn vjp_function<M: Matrices>(
     through_tables([u, f_cotangent, vh], [&divided_differences(s, f), &sums, &ratios])
 }
 
-/// `1` for the first `p` of the values, else 0.
+/// 1 for the first `p` of the values, else 0.
 pub(super) fn kept<R: RealMatrices<Real = R>>(s: &R, p: usize) -> R {
     s.constant(1, p, 1.0).append(&s.constant(1, s.cols() - p, 0.0))
 }
 
-/// The derivative along `x` by the tables of differences, of sums, and of ratios, the last a row.
+/// Derivative along `x` by the tables of differences, of sums, and of ratios, the last one a row.
 pub(super) fn through_tables<M: Matrices>(
     [u, x, vh]: [&M; 3],
     [differences, sums, ratios]: [&M::Real; 3],

@@ -37,7 +37,7 @@ fn identities<T: LinalgScalar>() {
     }
 }
 
-/// With an exact tie, gaps on both sides of the switch to the series, and complements.
+/// An exact tie, gaps on both sides of the switch to the series, and rectangular matrices.
 fn derivatives<T: LinalgScalar>() {
     for (m, n) in [(4, 4), (6, 4), (4, 5)] {
         for gap in [0.0, 1e-6, 3e-4, 2e-3, 0.3] {
@@ -49,7 +49,7 @@ fn derivatives<T: LinalgScalar>() {
     }
 }
 
-/// `A Aᴴ A` has a derivative at every rank; so has the same function of the user.
+/// `A Aᴴ A` has a derivative at every rank; so has the same function given by the user.
 fn cubes<T: LinalgScalar>() {
     for values in [&[0.0, 0.0, 0.0][..], &[2.0, 0.0, 0.0], &[1.0, 1.0, 0.0]] {
         let a = with_singular_values::<T>(2, &[], 4, 3, values);
@@ -69,7 +69,7 @@ fn cubes<T: LinalgScalar>() {
     }
 }
 
-/// Where `f(0) ≠ 0`, or has an infinite slope, a singular matrix has no derivative.
+/// A singular matrix has no derivative if `f(0) ≠ 0` or the slope at 0 is infinite.
 fn singular<T: LinalgScalar>() {
     let a = with_singular_values::<T>(4, &[], 4, 3, &[2.0, 1.0, 0.0]);
     let zero = Tensor::<T>::zeros(&[4, 3]).unwrap();

@@ -39,7 +39,7 @@ fn second_of<T: LinalgScalar>(
     f.second(&factors(a), [&Batched::new(c), &Batched::new(e)])?.into_tensor()
 }
 
-/// The gradient for the cotangent `C`, differentiated along `E`: forward over reverse.
+/// Gradient for the cotangent `C`, differentiated along `E`: forward over reverse.
 fn forward_over_reverse<T: Scalar>(
     f: MatrixFunction,
     a: &Tensor<T>,
@@ -52,7 +52,7 @@ fn forward_over_reverse<T: Scalar>(
     from_eager(gradient.into_iter().map(Dual::into_tangent).collect())
 }
 
-/// The tangent along `C`, differentiated along `E`.
+/// Tangent along `C`, differentiated along `E`.
 fn forward_over_forward<T: Scalar>(
     f: MatrixFunction,
     a: &Tensor<T>,
@@ -70,7 +70,7 @@ fn forward_over_forward<T: Scalar>(
     from_eager(moved.collect())
 }
 
-/// The cotangent of `A` of the operation that a tape records for the gradient: reverse over reverse.
+/// Cotangent of `A` of the operation that a tape records for the gradient: reverse over reverse.
 fn reverse_over_reverse<T: Scalar>(
     f: MatrixFunction,
     a: &Tensor<T>,
@@ -92,7 +92,7 @@ fn reverse_over_reverse<T: Scalar>(
     from_eager(own.collect())
 }
 
-/// By all routes.
+/// Checks all combinations of modes.
 #[track_caller]
 fn check<T: Scalar>(
     f: MatrixFunction,
@@ -103,7 +103,7 @@ fn check<T: Scalar>(
 ) {
     assert_close(&second_of(f, a, directions).unwrap(), exact, limit);
     assert_close(&reverse_over_reverse(f, a, directions).unwrap(), exact, limit);
-    // Beyond close values these are derivatives of products of the factors.
+    // At gaps beyond the close ones the derivatives are those of products of the factors.
     let limit = limit.max(100.0 * epsilon::<T>().sqrt());
     assert_close(&forward_over_reverse(f, a, directions).unwrap(), exact, limit);
     assert_close(&forward_over_forward(f, a, directions).unwrap(), exact, limit);
@@ -122,7 +122,7 @@ fn sum<T: LinalgScalar>(products: &[[&Batched<T>; 3]]) -> Tensor<T> {
 
 const GAPS: [f64; 10] = [0.0, 1e-14, 1e-12, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.2];
 
-/// `A Aᴴ A`, smooth everywhere: ties, gaps on both sides of each switch, also to zero, and a matrix of zeros.
+/// `A Aᴴ A` is smooth everywhere: ties, gaps on both sides of each switch, also to zero, and a zero matrix.
 fn cubes<T: Scalar>() {
     for [m, n] in SHAPES {
         let [c, e] = directions::<T>(m, n);
@@ -155,7 +155,7 @@ fn cubes<T: Scalar>() {
     }
 }
 
-/// The adjoint of the inverse, and of the product of inverses.
+/// Adjoint of the inverse, and of the product of inverses.
 fn inverses<T: Scalar>() {
     let [c, e] = directions::<T>(4, 4);
     for (seed, gap) in GAPS.into_iter().enumerate() {
@@ -170,7 +170,7 @@ fn inverses<T: Scalar>() {
     }
 }
 
-/// Against differences of the first derivative, of functions and of truncations.
+/// Against finite differences of the first derivative, for functions and truncations.
 fn differences_of_first_ones<T: Scalar>() {
     let singular = [
         Elementary::Exp,
@@ -184,7 +184,7 @@ fn differences_of_first_ones<T: Scalar>() {
     for [m, n] in SHAPES {
         let [c, e] = directions::<T>(m, n);
         for gap in [0.0, 1e-14, 1e-10, 1e-6, 1e-3, 2e-2] {
-            // Ties beside each of the cuts, also with zero.
+            // Ties next to each of the truncations, also with zero.
             let spectra = [
                 ([2.0, 1.0 + gap, 1.0, 0.5], 0),
                 ([2.5, 1.0 + 2.0 * gap, 1.0 + gap, 1.0], 1),
@@ -217,7 +217,7 @@ fn differences_of_first_ones<T: Scalar>() {
     }
 }
 
-/// Of diag(a, b) to one value, along symmetric and skew directions, by perturbation theory.
+/// diag(a, b) truncated to one value, along symmetric and skew directions, by perturbation theory.
 fn numbers<T: Scalar>() {
     let (a, b) = (2.0, 0.5);
     let square = |entries: [f64; 4]| {
@@ -237,7 +237,7 @@ fn numbers<T: Scalar>() {
     }
 }
 
-/// `x|x|` has no second derivative at 0; matrices that do not move need none.
+/// `x|x|` has no second derivative at 0; matrices with a zero direction need none.
 fn kinks<T: Scalar>() {
     let pair = [[2.0, 1.0, 1.0], [2.0, 1.0, 0.0]]
         .map(|values| with_singular_values::<T>(4, &[1], 4, 3, &values).to_vec().unwrap());
@@ -272,7 +272,7 @@ fn num_zero<T: LinalgScalar>() -> T::R {
     <T::R as t4a_algebra::Numeric>::from_f64(0.0)
 }
 
-/// Third derivatives at ties name the matrix with the tie.
+/// The error of a third derivative at ties contains the index of the matrix with the tie.
 fn third<T: Scalar>() {
     let values = [[2.0, 1.5, 1.0], [2.0, 1.0, 1.0]];
     let a = values.map(|x| with_singular_values::<T>(4, &[1], 3, 3, &x).to_vec().unwrap());

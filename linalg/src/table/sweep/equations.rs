@@ -1,4 +1,4 @@
-//! The equations that define functions of matrices and solutions.
+//! Defining equations of matrix functions and solutions.
 
 use super::jet::Jet;
 use super::{Case, Kind};
@@ -29,13 +29,13 @@ pub(super) fn equations(kind: Kind, x: &[Jet], y: &[Jet], case: &Case) -> Vec<Je
         }
         Kind::SvdFunction(p) => match p {
             1.0 => {
-                // Times a regular matrix that varies: the second derivative of A alone is zero.
+                // Multiplied by a regular matrix that varies, since the second derivative of A alone is zero.
                 let left = a.times(&a.adjoint());
                 let left = left.plus(1.0, &Jet::unit(left.terms[0].n));
                 vec![left.times(a).plus(-1.0, &left.times(f))]
             }
             0.5 => {
-                // Both Hermitian factors of A are squares, and A turns their roots into each other.
+                // Both Hermitian factors of A are squares; A intertwines their roots.
                 let [left, right] = [a, f].map(|x| x.times(&x.adjoint()));
                 let rows = left.plus(-1.0, &right.times(&right));
                 let [left, right] = [a, f].map(|x| x.adjoint().times(x));
@@ -66,7 +66,7 @@ pub(super) fn equations(kind: Kind, x: &[Jet], y: &[Jet], case: &Case) -> Vec<Je
             if rank == case.values.len() {
                 return vec![a.plus(-1.0, f)];
             }
-            // Of [0 A; Aᴴ 0], the eigenvalues above the cut and those below its negative.
+            // For [0 A; Aᴴ 0]: the eigenvalues above the cut, and those below its negative.
             let cut = 0.5 * (case.values[rank - 1] + case.values[rank]);
             let whole = a.dilation();
             let unit = Jet::unit(whole.terms[0].n);

@@ -1,8 +1,8 @@
-//! Matrices that depend on two numbers to first order in each, in double precision, by naive loops.
+//! Matrices that depend on two parameters to first order in each, in double precision, by naive loops.
 
 use t4a_algebra::c64;
 
-/// An `m × n` matrix by rows.
+/// Row-major `m × n` matrix.
 #[derive(Clone, Debug)]
 pub(super) struct Mat {
     pub(super) m: usize,
@@ -60,7 +60,7 @@ impl Mat {
         self.x.iter().zip(&rhs.x).map(|(a, b)| (a.conj() * b).re).sum()
     }
 
-    /// By Gauss and Jordan with pivots.
+    /// Gauss–Jordan elimination with pivoting.
     fn inverse(&self) -> Self {
         let n = self.n;
         let (mut a, mut b) = (self.clone(), Self::unit(n));
@@ -88,15 +88,15 @@ impl Mat {
     }
 }
 
-/// `X(s, t) = X₀ + s X₁ + t X₂ + s t X₃` up to higher orders, and the norms of the terms that each of the four
-/// was added up from.
+/// `X(s, t) = X₀ + s X₁ + t X₂ + s t X₃` up to higher orders, and for each of the four terms the sum of the norms of
+/// its summands.
 #[derive(Clone, Debug)]
 pub(super) struct Jet {
     pub(super) terms: [Mat; 4],
     pub(super) sizes: [f64; 4],
 }
 
-/// The pairs of terms that make the terms of a product.
+/// Pairs of terms that contribute to each term of a product.
 const PRODUCTS: [&[(usize, usize)]; 4] =
     [&[(0, 0)], &[(0, 1), (1, 0)], &[(0, 2), (2, 0)], &[(0, 3), (1, 2), (2, 1), (3, 0)]];
 
@@ -167,7 +167,7 @@ impl Jet {
         Self::new([b, b1, b2, b3])
     }
 
-    /// `eˣ` by the series of `x/2ᵏ` and squares.
+    /// `eˣ` by the series of `x/2ᵏ` and repeated squaring.
     pub(super) fn exp(&self) -> Self {
         let n = self.terms[0].n;
         let squares = (self.terms[0].norm().log2() + 2.0).max(0.0) as i32;
@@ -180,8 +180,8 @@ impl Jet {
         (0..squares).fold(sum, |sum, _| sum.times(&sum))
     }
 
-    /// The projector onto the eigenvectors of a Hermitian matrix with positive eigenvalues, by the iteration
-    /// of Newton for its sign.
+    /// Projector onto the eigenvectors of a Hermitian matrix with positive eigenvalues, by Newton's iteration for the
+    /// matrix sign.
     pub(super) fn projector(&self) -> Self {
         let mut sign = self.clone();
         for _ in 0..64 {

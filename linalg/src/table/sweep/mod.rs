@@ -1,5 +1,5 @@
-//! Random matrices with tied, nearly tied and zero values at many sizes: functions of matrices, solutions and their first
-//! and second derivatives satisfy the equations that define them, or are errors.
+//! Random matrices with tied, nearly tied and zero values at many sizes: matrix functions, solutions and their first
+//! and second derivatives satisfy their defining equations, or are errors.
 //!
 //! The environment variable `T4A_LINALG_CASES` is the number of matrices of each kind and type, 12 by default; 10⁴
 //! take ten minutes in release: `cargo test --release -p t4a-linalg sweep`.
@@ -67,7 +67,7 @@ const KINDS: [Kind; 20] = [
     Kind::HermitianLn,
 ];
 
-/// Random numbers, and choices.
+/// Random numbers and choices.
 struct Draw(Numbers);
 
 impl Draw {
@@ -83,7 +83,7 @@ impl Draw {
         Mat { m, n, x: x.collect() }
     }
 
-    /// Orthonormal columns, by Gram and Schmidt twice.
+    /// Orthonormal columns, by Gram–Schmidt applied twice.
     fn isometry(&mut self, m: usize, n: usize, complex: bool) -> Mat {
         let mut a = self.mat(m, n, complex);
         for j in 0..n {
@@ -127,7 +127,7 @@ impl Draw {
         v.times(&Mat::diagonal(&x)).times(&v.adjoint()).herm()
     }
 
-    /// Of any kind: tied, defective, triangular, normal with a pair near the negative axis, scalar.
+    /// General matrix: tied, defective, triangular, normal with a pair near the negative axis, or scalar.
     fn general(&mut self, n: usize, digits: usize, complex: bool) -> Mat {
         let kind = self.pick(6);
         let x = self.values(n, 0.5, digits);
@@ -156,7 +156,7 @@ impl Draw {
         }
     }
 
-    /// With singular values from `first` on, in decreasing order of their columns; and these values.
+    /// Matrix with singular values from `first` on, in decreasing order; and these values.
     fn with_singular_values(
         &mut self,
         [m, n]: [usize; 2],
@@ -173,12 +173,12 @@ impl Draw {
     }
 }
 
-/// An operation with operands and two directions, and the values behind.
+/// An operation with operands and two directions, and the underlying values.
 struct Case {
     op: MatrixOp,
     operands: Vec<Mat>,
     directions: [Vec<Mat>; 2],
-    /// The results are multiplied by `scale^degree` if the first `scaled` operands are by `scale`.
+    /// If the first `scaled` operands are multiplied by `scale`, the results are multiplied by `scale^degree`.
     scale: f64,
     scaled: usize,
     degree: f64,
@@ -232,7 +232,7 @@ impl Case {
                     _ => 0.4,
                 };
                 let (a, x) = draw.with_singular_values(shape, first, digits, complex);
-                // Powers of small numbers leave the range.
+                // Powers of small numbers over- or underflow.
                 let a = if x[0] > 0.0 { a.scaled(1.0 / x[0]) } else { a };
                 (vec![a], SvdFunctionOp { function: Elementary::Pow(p) }.into(), 1, p)
             }
@@ -269,7 +269,7 @@ impl Case {
         let range = if double { 40 } else { 6 };
         let power = 2 * (draw.pick(2 * range) as i32 - range as i32);
         let scale = if scaled == 0 || draw.pick(2) == 0 { 1.0 } else { 2f64.powi(power) };
-        // Elements as the type holds them.
+        // Elements rounded to the type.
         let rounded = |x: Mat| from_tensor(&tensor::<T>(&x));
         let operands = operands.into_iter().map(rounded).collect();
         let directions = directions.map(|x| x.into_iter().map(rounded).collect());
@@ -280,7 +280,7 @@ impl Case {
         if operand < self.scaled { self.scale } else { 1.0 }
     }
 
-    /// Operands as they vary.
+    /// Operands as functions of the two parameters.
     fn inputs(&self) -> Vec<Jet> {
         let one = |i: usize| {
             let [a, b] = [0, 1].map(|j| self.directions[j][i].clone());
@@ -317,7 +317,7 @@ fn from_tensor<T: LinalgScalar>(x: &Tensor<T>) -> Mat {
     Mat { m: x.shape()[0], n: x.shape()[1], x: entries.iter().map(entry).collect() }
 }
 
-/// Results as they vary, by forward mode twice.
+/// Results as functions of the two parameters, by forward mode twice.
 fn forward<T: Scalar>(case: &Case) -> Result<Vec<Jet>, LinalgError> {
     let arrays = |x: &[Mat]| -> Vec<_> {
         let scaled = x.iter().enumerate().map(|(i, x)| tensor::<T>(&x.scaled(case.factor(i))));
@@ -346,7 +346,7 @@ fn forward<T: Scalar>(case: &Case) -> Result<Vec<Jet>, LinalgError> {
     out.results.chunks_exact(each).map(read).collect()
 }
 
-/// The gradient for the cotangents `w`, and its derivative along the second directions.
+/// Gradient for the cotangents `w`, and its derivative along the second directions.
 fn reverse<T: Scalar>(case: &Case, w: &[Mat]) -> Result<[Vec<Mat>; 2], LinalgError> {
     let scaled = |x: &[Mat]| -> Vec<Tensor<T>> {
         x.iter().enumerate().map(|(i, x)| tensor::<T>(&x.scaled(case.factor(i)))).collect()
@@ -390,7 +390,7 @@ fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
     let case = Case::new::<T>(kind, seed);
     let what = || format!("{kind:?}, seed {seed}, {:?}, scale {:e}", case.operands, case.scale);
     let unit = epsilon::<T>();
-    // Second derivatives through vectors at gaps above ε^(1/4) are off by √ε.
+    // Second derivatives through vectors at gaps above ε^(1/4) have errors of order √ε.
     let limit = match kind {
         Kind::SvdFunction(_) | Kind::LowRank | Kind::HermitianPower(_) => 40.0 * unit.sqrt(),
         Kind::HermitianExp | Kind::HermitianLn => 40.0 * unit.sqrt(),
@@ -405,7 +405,7 @@ fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
     let results = results.into_iter().enumerate().map(|(i, jet)| case.unscaled(kind, i, jet));
     let results: Vec<Jet> = results.collect();
     let cut = match kind {
-        // Each order divides by the gap between kept and dropped values, the projector as well.
+        // Each order divides by the gap between kept and dropped values, and so does the projector.
         Kind::LowRank if case.rank < case.values.len() => {
             case.values[case.rank - 1] - case.values[case.rank]
         }
@@ -415,7 +415,7 @@ fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
         for (order, (left, size)) in equation.terms.iter().zip(equation.sizes).enumerate() {
             let orders = if order == 3 { 2 } else { order.min(1) };
             let off = left.norm() / size.max(f64::MIN_POSITIVE) * cut.powi(orders as i32 + 1);
-            // The first order has no loss.
+            // The first order loses no digits.
             let limit = if order < 3 { limit.min(4e3 * unit) } else { limit };
             assert!(off <= limit, "{}: order {order} off by {off:e}", what());
             counts.worst = counts.worst.max(off / limit);
@@ -424,7 +424,7 @@ fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
     let mut draw = Draw(Numbers::new(seed + 7));
     let w = plain.iter().map(|y| draw.mat(y.terms[0].m, y.terms[0].n, T::IS_COMPLEX));
     let w: Vec<Mat> = w.map(|w| from_tensor(&tensor::<T>(&w))).collect();
-    // Solutions of equations that are nearly singular have lost digits.
+    // Solutions of nearly singular equations have lost digits.
     let loss = match kind {
         Kind::Sylvester | Kind::Lyapunov => {
             let [a, b, c] = [0, 1, 2].map(|i| case.operands[i].norm());

@@ -1,8 +1,8 @@
-//! The vocabulary over any [`Array`]: real matrices are arrays, complex ones pairs of arrays.
+//! [`Matrices`] over any [`Array`]: real matrices are arrays, complex ones pairs of arrays.
 //!
-//! Systems and values inside of a rule are operations on the arrays ([`Array::apply`]), so that a
-//! tape records each as one node and duals run its rule. An error on the way is carried along and
-//! surfaces at the end of the rule.
+//! Linear systems and singular values inside of a rule are operations on the arrays ([`Array::apply`]), so that a
+//! tape records each as one node and dual numbers run its rule. An error is carried in the result and returned at the
+//! end of the rule.
 
 mod complex;
 mod real;
@@ -15,7 +15,7 @@ use crate::operation::{Over, Part, PartKind, next};
 use crate::spectrum::{MatrixFunction, Spectral, SpectralOperation};
 use crate::table::{Linalg, MatrixOp};
 
-/// The arrays of these parts, one behind the other.
+/// Consecutive arrays of these parts.
 fn arrays<A: Array, M: Over<A>>(parts: Vec<Part<M>>) -> Result<Vec<Value<A>>> {
     let mut arrays = Vec::new();
     for part in parts {
@@ -24,7 +24,7 @@ fn arrays<A: Array, M: Over<A>>(parts: Vec<Part<M>>) -> Result<Vec<Value<A>>> {
     Ok(arrays.into_iter().map(Value::Float).collect())
 }
 
-/// The first result of an operation on matrices of this type.
+/// First result of an operation on matrices of this type.
 fn apply<A: Array, M: Over<A>>(
     op: impl Into<MatrixOp>,
     kind: PartKind,
@@ -36,7 +36,7 @@ fn apply<A: Array, M: Over<A>>(
     M::read(kind, &mut out.results.into_iter())
 }
 
-/// The result of an operation of second derivatives.
+/// Result of an operation of second derivatives.
 fn spectral<A: Array, M: Over<A>>(op: Spectral, parts: Vec<Part<M>>) -> Result<Part<M>> {
     let op = SpectralOperation { op, complex: M::IS_COMPLEX };
     let inputs = arrays(parts)?;

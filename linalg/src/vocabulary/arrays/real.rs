@@ -250,12 +250,12 @@ impl<A: Array> Matrices for RealMatrix<A> {
     }
 }
 
-/// `Σ f(x)²` by parts of 256 elements, whose roundings do not add up.
+/// `Σ f(x)²` in blocks of 256 elements, which bounds the growth of rounding errors.
 fn sum_of_squares(entries: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     entries.chunks(256).map(|part| part.iter().map(|&x| f(x).powi(2)).sum::<f64>()).sum()
 }
 
-/// `‖x‖`, also where squares leave the range.
+/// `‖x‖` without overflow and underflow.
 fn norm(entries: &[f64]) -> f64 {
     let sum = sum_of_squares(entries, |x| x);
     if sum.is_normal() {
@@ -284,7 +284,7 @@ impl<A: Array> RealMatrices for RealMatrix<A> {
     fn within(&self, limit: &Self) -> Self {
         self.zip(limit, |x, limit| {
             let (x, limit) = (modulus(x), limit.detach());
-            // NaN is within nothing.
+            // The comparison is false for NaN.
             x.indicator(&limit.greater(&x).or(&limit.equal(&x)))
         })
     }
