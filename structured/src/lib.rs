@@ -8,7 +8,7 @@
 //! use t4a_structured::{Direction, GradedTensor, Leg, Spec, U1};
 //! use t4a_tensor::DType;
 //!
-//! Two spins, and operators that conserve the total magnetisation.
+//! // Two spins, and operators that conserve the total magnetisation.
 //! let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
 //! let spec = Spec::new(vec![spin.clone(), spin.clone(), spin.dual(), spin.dual()], U1(0), 2)?;
 //! assert_eq!(spec.len(), 6);                                  // of 16 entries

@@ -22,7 +22,7 @@ impl<S: Sector> Leg<S> {
     ///
     /// ```
     /// use t4a_structured::{Direction, Leg, U1};
-    /// Spin up and down, by twice the magnetisation.
+    /// // Spin up and down, by twice the magnetisation.
     /// let (spin, order) = Leg::from_states([(U1(1), 1), (U1(-1), 1)], Direction::Out)?;
     /// assert_eq!(spin.sectors(), [(U1(-1), 1), (U1(1), 1)]);
     /// assert_eq!(order, [1, 0]);

@@ -289,7 +289,6 @@ pub(crate) fn flops(factors: &[usize]) -> usize {
 ///
 /// # Errors
 /// Errors of `scratch`; `OutOfMemory`.
-/// Those of `scratch`; `OutOfMemory`.
 pub(crate) fn run<J: Slot, S>(
     batch: &[usize],
     mut slots: PerMatrix<J>,

@@ -7,7 +7,7 @@
 //! use t4a_linalg::krylov::{KrylovOptions, lanczos};
 //! use t4a_tensor::Tensor;
 //!
-//! Second difference on 40 points: eigenvalues 2 − 2 cos(k π / 41).
+//! // Second difference on 40 points: eigenvalues 2 − 2 cos(k π / 41).
 //! let laplace = |x: &Tensor<f64>| -> Result<Tensor<f64>, LinalgError> {
 //!     let at = |i: usize| x.get(&[i]).unwrap_or(0.0);
 //!     let value = |i: usize| 2.0 * at(i) - at(i + 1) - i.checked_sub(1).map_or(0.0, at);

@@ -42,7 +42,7 @@ pub struct Truncated<S, A> {
 /// use t4a_linalg::svd::Truncation;
 /// use t4a_structured::BondTruncation;
 /// let policy = BondTruncation::from(Truncation::new().max_dim(2)).degeneracy(1e-8);
-/// Numbers of kept values by sector.
+/// // Numbers of kept values by sector.
 /// assert_eq!(policy.dims(&[&[3.0, 1.0], &[1.0]]), [1, 0]);
 /// assert_eq!(policy.min_per_sector(1).dims(&[&[3.0, 1.0], &[1.0]]), [1, 1]);
 /// ```
