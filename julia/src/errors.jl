@@ -10,7 +10,7 @@ end
 
 Base.showerror(io::IO, error::OperationError) = print(io, "T4A.OperationError: ", error.text)
 
-# Calls a function whose last parameter is a place for an error object, and throws that.
+# Calls a function whose last parameter receives an error object, and throws the error.
 function call(f, arguments...)
     place = Ref{Ptr{Cvoid}}(C_NULL)
     status = f(arguments..., place)

@@ -1,4 +1,4 @@
-# The functions. Axes count from 1; matrices are the first two axes of their array, a batch follows.
+# Functions for users. Axes count from 1; matrices are the first two axes of an array, batch axes follow.
 
 """
     einsum(subscripts, operands...; semiring = "standard", memory = 0)
@@ -29,7 +29,7 @@ end
 labels_of(labels) = [collect(Int64, x) for x in labels]
 ChainRulesCore.@non_differentiable labels_of(::Any)
 
-# Operands of one element type.
+# Converts operands to a common element type.
 function promoted(operands)
     element = promote_type(map(eltype, operands)...)
     return map(x -> eltype(x) == element ? x : convert(AbstractArray{element}, x), operands)
@@ -52,7 +52,7 @@ end
 degeneracy(check_gauge) =
     "\"degeneracy\":{\"tolerance\":null,\"broadening\":null,\"check_gauge\":$(json(check_gauge)),\"separable\":false}"
 
-# Rows of one number each.
+# Drop axes of size 1: `[1, k, ...]` becomes `[k, ...]`, `[1, 1, ...]` becomes `[...]`.
 row(x) = dropdims(x; dims = 1)
 number(x) = dropdims(x; dims = (1, 2))
 

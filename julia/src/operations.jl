@@ -19,7 +19,7 @@ end
 
 Op(text::AbstractString) = parsed(String(text))
 
-# Operations of texts that were read before.
+# Cache of parsed operations by text.
 const PARSED = Dict{String,Op}()
 const PARSED_LOCK = ReentrantLock()
 
@@ -39,7 +39,7 @@ JSON with a version; equal operations have equal texts.
 function text(op::Op)
     buffer = Vector{UInt8}(undef, GC.@preserve(op, t4a_op_text(op.handle, C_NULL, 0)) + 1)
     GC.@preserve op buffer t4a_op_text(op.handle, pointer(buffer), sizeof(buffer))
-    # Without the zero behind it.
+    # Without the terminating zero.
     return String(buffer[1:end-1])
 end
 
@@ -109,7 +109,7 @@ the batch behind.
 function apply(op::Op, order::Order, arrays::AbstractArray...)
     made = Tuple(allocated(meta, order) for meta in results(op, order, arrays))
     operands, places = Described[Described(x, order) for x in arrays], Described[Described(x, order) for x in made]
-    # Descriptions, and through them arrays, are used until the call returns.
+    # The descriptions refer to the arrays, which must be preserved until the call returns.
     GC.@preserve op operands places begin
         inputs, outputs = pointers(operands), pointers(places)
         GC.@preserve inputs outputs call(

@@ -1,4 +1,4 @@
-# The derivative of an operation is an operation, so that the two rules of `apply` serve all of them, to any order.
+# The derivative of an operation is an operation, so the two rules of `apply` serve all operations, to any order.
 # Cotangents of complex numbers are dL/dRe + i dL/dIm in the library and in ChainRules.
 
 ChainRulesCore.@non_differentiable Op(::Any)
@@ -9,7 +9,7 @@ ChainRulesCore.@non_differentiable results(::Any, ::Any, ::Any)
 
 is_float(x::AbstractArray) = eltype(x) <: Union{AbstractFloat,Complex}
 
-# A derivative with the element type of its array.
+# Converts a derivative to the element type of its array.
 like(x::AbstractArray, derivative) = convert(AbstractArray{eltype(x)}, derivative)
 
 function ChainRulesCore.frule((_, _, _, changes...), ::typeof(apply), op::Op, order::Order, arrays::AbstractArray...)
@@ -18,7 +18,7 @@ function ChainRulesCore.frule((_, _, _, changes...), ::typeof(apply), op::Op, or
     any(moving) || return apply(op, order, arrays...), ZeroTangent()
     tangents = (like(x, change) for (x, change, moves) in zip(arrays, changes, moving) if moves)
     all = apply(jvp(op, moving), order, arrays..., tangents...)
-    # Results, their tangents, and indices, which have none.
+    # Results, their tangents, and indices, which have no tangents.
     floats = length(all) - length(results(op, order, arrays))
     indices = all[2floats+1:end]
     primal = (all[1:floats]..., indices...)

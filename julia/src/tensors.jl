@@ -1,4 +1,4 @@
-# Arrays as DLPack tensors, without copies: column-major arrays are strides.
+# Arrays as DLPack tensors without copies; column-major order is expressed by strides.
 
 const DTYPES = Dict{DataType,DLDataType}(
     Float64 => DLDataType(2, 64, 1), Float32 => DLDataType(2, 32, 1), Float16 => DLDataType(2, 16, 1),
@@ -15,21 +15,21 @@ function dtype(type::DataType)
     return found
 end
 
-# An array with strides: the same memory, or a copy of an array that has none.
+# The array itself if it has strides, otherwise a copy.
 strided(x::StridedArray) = x
 strided(x::PermutedDimsArray{T,N,P,Q,<:StridedArray}) where {T,N,P,Q} = x
 strided(x::Transpose{T,<:StridedMatrix{T}}) where {T} = PermutedDimsArray(parent(x), (2, 1))
 strided(x::Adjoint{T,<:StridedMatrix{T}}) where {T<:Real} = PermutedDimsArray(parent(x), (2, 1))
 strided(x::AbstractArray) = collect(x)
 
-# Order of the axes: as they are, or a stack of matrices `[rows, columns, batch...]`, which the library has as
+# Order of the axes: unchanged, or for a stack of matrices `[rows, columns, batch...]` that of the library,
 # `[batch..., rows, columns]`.
 @enum Order plain matrices
 
 in_order(x::AbstractArray, order::Order) =
     order == plain || ndims(x) <= 2 ? x : PermutedDimsArray(x, (3:ndims(x)..., 1, 2))
 
-# An array with its description. `sizes` and `steps` are the memory that the description refers to.
+# An array with its DLPack description, which refers to the memory of `sizes` and `steps`.
 struct Described
     array::AbstractArray
     sizes::Vector{Int64}
@@ -47,7 +47,7 @@ end
 
 pointers(all::Vector{Described}) = Ptr{DLTensor}[Base.unsafe_convert(Ptr{DLTensor}, x.tensor) for x in all]
 
-# Shape and dtype in the order of the library, and back.
+# Conversion of shape and dtype to the order of the library and back.
 function TensorMeta(x::AbstractArray, order::Order)
     sizes = size(in_order(x, order))
     shape = ntuple(i -> i <= length(sizes) ? Int64(sizes[i]) : Int64(0), Int(T4A_MAX_RANK))

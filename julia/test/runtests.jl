@@ -1,4 +1,4 @@
-# Vectors that the tests in Python check as well, finite differences, and rules against each other.
+# Test vectors shared with the tests in Python, finite differences, and rules against each other.
 
 using ChainRulesCore
 using JSON
@@ -11,7 +11,7 @@ using Test
 const VECTORS = JSON.parsefile(joinpath(@__DIR__, "..", "..", "capi", "tests", "vectors.json"))
 const TYPES = Dict("float64" => Float64, "complex128" => ComplexF64, "int64" => Int64)
 
-# An array of a vector: elements in row-major order, complex ones as two numbers.
+# Array of a test vector: elements in row-major order, complex numbers as pairs.
 function array(x)
     type, shape = TYPES[x["dtype"]], Int.(x["shape"])
     data = type <: Complex ? [complex(p[1], p[2]) for p in x["data"]] : x["data"]
@@ -31,7 +31,7 @@ inner(x, y) = real(sum(conj.(x) .* y))
             found, pullback = rrule(apply, op, plain, operands...)
             @test length(found) == length(want)
             @test all(isapprox(x, y; rtol = 1e-10, atol = 1e-10) for (x, y) in zip(found, want))
-            # Reversed strides are read as they are.
+            # Arrays with negative strides are passed without a copy.
             views = [PermutedDimsArray(permutedims(x, ndims(x):-1:1), ndims(x):-1:1) for x in operands]
             @test all(isapprox(x, y; rtol = 1e-10, atol = 1e-10) for (x, y) in zip(apply(op, plain, views...), want))
             back = pullback(Tangent{typeof(found)}(cotangents...))[4:end]

@@ -23,7 +23,7 @@ def nodes(node):
 
 
 def surplus(node):
-    """True for an `end` that closes nothing: the grammar takes it for a name, which it is within brackets alone."""
+    """True for an unmatched `end`, which the grammar parses as a name; that is valid within brackets only."""
     if node.type != "identifier" or node.text != b"end":
         return False
     while node is not None and node.type != "index_expression":
@@ -56,7 +56,7 @@ def test_the_interface_is_that_of_the_header():
     header = HEADER.read_text()
     assert RESULT.read_text() == interface(header), "run julia/interface.py"
     assert len(list(functions(without_comments(header)))) == 28
-    # Types by hand, so that the translation is not its own oracle.
+    # Types written by hand, so that the translation is not compared with itself.
     assert [type_of(x) for x in ("const t4a_op *", "t4a_op **", "const uint8_t *", "DLTensor *const *", "size_t")] == [
         "Ptr{Cvoid}", "Ptr{Ptr{Cvoid}}", "Ptr{UInt8}", "Ptr{Ptr{DLTensor}}", "Csize_t",
     ]
@@ -82,7 +82,7 @@ def test_calls_have_as_many_arguments_as_the_functions():
             if name in declared:
                 seen.add(name)
                 assert len(arguments) == declared[name], (path.name, name)
-            # `call` adds the place of an error, `made` that of a result and of an error.
+            # `call` adds an argument for the error, `made` one for the result and one for the error.
             elif name in ("call", "made") and texts and texts[0] in declared:
                 seen.add(texts[0])
                 assert len(arguments) - 1 + {"call": 1, "made": 2}[name] == declared[texts[0]], (path.name, texts)

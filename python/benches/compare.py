@@ -1,9 +1,9 @@
-"""Times of t4a next to what its users have: ratio peer / ours, above 1 where t4a is faster.
+"""Times of t4a against other libraries: ratio peer / t4a, above 1 where t4a is faster.
 
     python benches/compare.py [words of names of rows] [--threads N] [--json FILE]
 
-Both are timed in turn in one run, and of each the median of the repetitions counts. Rows whose packages are not
-installed are left out.
+Both are timed alternately in one run; the result is the median of the repetitions. Rows whose packages are not
+installed are skipped.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ROWS = []
 
 
 def row(name, *packages):
-    """A row of the table: a function that returns a peer and ours, two functions without arguments."""
+    """Registers a row of the table: a function that returns the peer and t4a, as two functions without arguments."""
 
     def keep(make):
         ROWS.append((name, packages, make))
@@ -35,7 +35,7 @@ def once(f, calls):
 
 
 def times(peer, ours):
-    """Medians in seconds, of alternating repetitions of about 20 ms."""
+    """Median times in seconds of alternating repetitions of about 20 ms."""
     calls = [max(1, int(0.02 / max(1e-9, min(once(f, 1) for _ in range(3))))) for f in (peer, ours)]
     found = [], []
     until = time.perf_counter() + 1.5
@@ -100,7 +100,7 @@ def _():
 
 
 def torch_step(f, *shapes):
-    """Forward and backward of a sum of squares."""
+    """Forward and backward pass of a sum of squares."""
     import torch
 
     inputs = [torch.tensor(noise(*shape), dtype=torch.float32, requires_grad=True) for shape in shapes]
@@ -192,7 +192,7 @@ def linalg_rows(shape):
         return sum((z**2).sum() for z in y)
 
     def losses(name, ours, theirs):
-        """Of singular values or eigenvalues and of projectors, so that no phase matters."""
+        """A loss of singular values or eigenvalues and of projectors, which is independent of phases."""
         if name == "svd":
             return (
                 lambda x: (lambda u, s, v: (s**3).sum())(*ours.svd(x)),

@@ -1,6 +1,6 @@
-"""A tagger in PyTorch: scores of tags for each word, and a CRF with scores of tags that follow each other.
+"""A sequence tagger in PyTorch: emission scores per word, and a CRF with transition scores.
 
-Made-up sentences: words are letters, the tag of a word depends on it and on the tag before. `python crf_tagger.py`
+Synthetic sentences: words are letters, and the tag of a word depends on it and on the previous tag. `python crf_tagger.py`
 """
 
 import torch
@@ -11,12 +11,12 @@ WORDS, TAGS, NAMES = 12, 4, "DNVA"
 
 
 def sentences(count, length, generator):
-    """Words [count, length], tags and lengths: chains of tags, each with a word of its own set or of another one."""
+    """Words [count, length], tags and lengths: Markov chains of tags that emit words of their own or another set."""
     follow = torch.tensor([[0, 8, 0, 2], [2, 0, 8, 0], [8, 1, 0, 1], [0, 9, 1, 0]]) + 0.1
     tags = torch.zeros(count, length, dtype=torch.long)
     for t in range(1, length):
         tags[:, t] = torch.multinomial(follow[tags[:, t - 1]], 1, generator=generator)[:, 0]
-    # A word belongs to its tag or, a third of the time, to another one: alone it does not say its tag.
+    # With probability 1/3 a word is from the set of another tag, so a word alone does not determine its tag.
     other = torch.randint(TAGS, tags.shape, generator=generator)
     source = torch.where(torch.rand(tags.shape, generator=generator) < 0.34, other, tags)
     words = source * 3 + torch.randint(3, tags.shape, generator=generator)
@@ -38,7 +38,7 @@ class Tagger(torch.nn.Module):
         return -self.crf(self.emissions(words), tags, lengths).sum() / sum(lengths)
 
     def accuracy(self, words, tags, lengths, chain=True):
-        """The part of tags that are right: of the best sequence, or each by its own score."""
+        """Fraction of correct tags, for the best sequence or the best tag at each position."""
         scores = self.emissions(words)
         found = self.crf.decode(scores, lengths) if chain else [x[:n] for x, n in zip(scores.argmax(2).tolist(), lengths)]
         right = sum(a == b for row, want in zip(found, tags.tolist()) for a, b in zip(row, want))

@@ -1,5 +1,5 @@
-"""Tropical algebra in JAX: shortest paths of all pairs, the roads that they use as a derivative, and the most probable
-picture behind a noisy one (MAP inference). `python shortest_paths.py`
+"""Tropical algebra in JAX: shortest paths between all pairs, the roads of a path as a derivative, and MAP estimation of a
+noisy image. `python shortest_paths.py`
 """
 
 import jax
@@ -17,7 +17,7 @@ def distances(roads):
 
 
 def town(rows, columns, rng):
-    """Streets of a grid with random lengths, as a matrix; no street is infinitely long."""
+    """Matrix of the streets of a grid with random lengths; a missing street has infinite length."""
     at = lambda r, c: r * columns + c
     roads = np.full((rows * columns,) * 2, np.inf)
     np.fill_diagonal(roads, 0)
@@ -32,7 +32,7 @@ def town(rows, columns, rng):
 def paths():
     rows, columns, rng = 5, 9, np.random.default_rng(3)
     roads = town(rows, columns, rng)
-    # The derivative of one distance by the lengths of streets: 1 for those on the path, 0 for the others.
+    # The derivative of a distance with respect to the lengths of streets is 1 on the path and 0 elsewhere.
     length, used = jax.jit(jax.value_and_grad(lambda roads: distances(roads)[0, -1]))(roads)
     used = np.asarray(used)
     steps = used - np.diag(np.diag(used))
@@ -48,7 +48,7 @@ def paths():
 
 
 def picture():
-    """The most probable rows of a noisy picture: neighbours in a row like to be equal."""
+    """Most probable rows of a noisy image, with a prior for equal neighbours in a row."""
     rng, (rows, columns) = np.random.default_rng(0), (8, 32)
     clean = np.zeros((rows, columns), int)
     clean[1:7, 4:14] = 1
@@ -57,14 +57,14 @@ def picture():
     like = jnp.log(jnp.array([[0.9, 0.1], [0.1, 0.9]]))
 
     def score(evidence):
-        """The score of the best assignment of every row: a chain of (max, +) products."""
+        """Score of the best assignment of each row: a chain of (max, +) products."""
         best = evidence[:, 0]
         for c in range(1, columns):
             best = tj.einsum("ri,ij->rj", best, like, semiring="max_plus") + evidence[:, c]
         return best.max(1).sum()
 
     evidence = jnp.log(jnp.where(jnp.asarray(noisy)[..., None] == jnp.arange(2), 0.85, 0.15))
-    # The derivative by the evidence is 1 for the state that the best assignment has.
+    # The derivative with respect to the evidence is 1 for the states of the best assignment.
     states = np.asarray(jax.grad(score)(evidence)).argmax(2)
     print("\nnoisy" + " " * (columns + 2) + "most probable")
     for a, b in zip(noisy, states):

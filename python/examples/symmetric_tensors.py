@@ -1,4 +1,5 @@
-"""Tensors with U(1) symmetry in NumPy: two sites of a chain of spins with conserved magnetisation, block by block, and a singular value decomposition that keeps the charges apart. `python symmetric_tensors.py`
+"""Tensors with U(1) symmetry in NumPy: two sites of a spin chain with conserved magnetisation, and a singular value
+decomposition by charge. `python symmetric_tensors.py`
 """
 
 import numpy as np
@@ -8,7 +9,7 @@ from t4a.structured import Leg, Spec
 
 
 def picture(spec, x):
-    """Where the matrix of rows against columns has elements that are not zero."""
+    """Picture of the nonzero elements of the matrix of row legs against column legs."""
     dense = spec.to_dense(x).reshape(int(np.prod(spec.shape[: spec.rows])), -1)
     return "\n".join("   " + "".join(" ." if v == 0 else " #" for v in row) for row in dense)
 
@@ -16,7 +17,7 @@ def picture(spec, x):
 def main():
     rng = np.random.default_rng(1)
     spin, bond = Leg({-1: 1, 1: 1}), Leg({-2: 1, 0: 2, 2: 1})
-    # A site: bond and spin are rows, the bond to the right is the column; charges are conserved.
+    # A site tensor: bond and spin are row legs, the right bond is the column leg; charge is conserved.
     site = Spec([bond, spin, Leg({-3: 1, -1: 3, 1: 3, 3: 1}, dual=True)], 2)
     other = Spec([site.legs[2].conj, spin.conj, bond.conj], 1)
     a, b = rng.normal(size=site.size), rng.normal(size=other.size)

@@ -1,5 +1,5 @@
-"""Differentiable operations of the t4a engine: contractions over semirings, linear algebra with derivatives that
-are right at ties, scans. `t4a.numpy` and `t4a.jax` have them as functions; `Op` is an operation as a value."""
+"""Differentiable operations of the t4a engine: contractions over semirings, linear algebra with derivatives at
+degenerate spectra, scans. `t4a.numpy`, `t4a.torch` and `t4a.jax` have them as functions; `Op` is an operation as a value."""
 
 from ._library import (
     ArgumentError,
@@ -19,12 +19,12 @@ __version__ = _lib.t4a_version().decode()
 
 
 def set_threads(count):
-    """Fixes the number of threads, before the first work."""
+    """Sets the number of threads; must be called before the first operation."""
     _call(_lib.t4a_set_threads, count)
 
 
 def threads():
-    """The number of threads that work."""
+    """Number of threads in use."""
     return _lib.t4a_threads()
 
 

@@ -1,4 +1,4 @@
-"""Tensors of any producer of DLPack, in and out."""
+"""Import and export of tensors by DLPack."""
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_void_p, cast, py_object, pythonapi
@@ -9,14 +9,14 @@ from ._library import ArgumentError, Managed, UnsupportedError, lib, raise_error
 
 
 def _function(name, result, *arguments):
-    # Of its own: those of `pythonapi` are shared with everybody, and so are the types that are set there.
+    # A separate object: functions of `pythonapi`, and the argument types set on them, are shared by all packages.
     return ctypes.PYFUNCTYPE(result, *arguments)((name, pythonapi))
 
 
 capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
 release_object = _function("Py_DecRef", None, py_object)
 _new = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
-# The same on a bare pointer: a capsule that is about to go must not be counted again.
+# The same for a bare pointer: a reference to a capsule in destruction must not be counted.
 _pointer_of = _function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 _valid = _function("PyCapsule_IsValid", ctypes.c_int, c_void_p, c_char_p)
 
@@ -29,8 +29,8 @@ _VERSION = (1, 1)
 
 
 def borrowed(x):
-    """A capsule of a tensor of somebody else's, and the address of its description; valid as long as the capsule, which
-    releases the tensor when it goes and nobody took it over."""
+    """Capsule of another producer's tensor, and the address of its DLTensor, which is valid during the lifetime of the
+    capsule. The capsule releases the tensor when it is destroyed, unless a consumer has renamed it."""
     try:
         export = x.__dlpack__
     except AttributeError:
@@ -47,7 +47,7 @@ def borrowed(x):
 
 
 def given(handle):
-    """The tensor of a handle, which is released, for a consumer that may write."""
+    """DLPack tensor of a handle, for a consumer that may write to it; releases the handle."""
     managed, error = c_void_p(), c_void_p()
     if lib.t4a_tensor_give(handle, 1, byref(managed), byref(error)):
         raise_error(error)
@@ -55,7 +55,7 @@ def given(handle):
 
 
 class Result:
-    """A tensor of the library, for one consumer: `numpy.from_dlpack(result)`."""
+    """A tensor of the library that one consumer can take: `numpy.from_dlpack(result)`."""
 
     __slots__ = ("_handle",)
 
@@ -79,7 +79,7 @@ class Result:
 
 
 def _release(capsule):
-    # A capsule that was consumed has another name.
+    # The consumer renames a capsule.
     at = _pointer_of(capsule, _VERSIONED) if _valid(capsule, _VERSIONED) else None
     if at:
         managed = cast(at, POINTER(Managed))

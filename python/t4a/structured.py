@@ -1,11 +1,11 @@
-"""Tensors with an abelian symmetry: legs, where their blocks lie, and operations on the flat arrays that hold them.
+"""Tensors with an abelian symmetry: legs, positions of their blocks, and operations on flat arrays of their elements.
 
-    leg      charges with a dimension each; on a dual leg a charge counts with the other sign
+    leg      charges with their dimensions; on a dual leg a charge has the opposite sign
     spec     legs, the first `rows` of which are rows; the blocks whose charges add up to the flux
     array    one row-major matrix per charge of the rows, in ascending order; its rows are those of the combinations
              of sectors of the row legs with this charge, in lexicographic order, its columns likewise
 
-The arrays are ordinary ones: sums, gradients and optimisers work on them. `graded_contract` and `graded_svd` of
+The arrays are ordinary arrays, so sums, gradients and optimisers apply to them. `graded_contract` and `graded_svd` of
 `t4a.numpy`, `t4a.jax` and `t4a.torch` take them with their specs.
 """
 
@@ -43,23 +43,23 @@ class Leg:
 
     @property
     def size(self):
-        """Dimension of the leg."""
+        """Dimension of the leg, summed over charges."""
         return sum(size for _, size in self.sectors)
 
     @property
     def conj(self):
-        """The leg that it is contracted with."""
+        """The dual leg, with which this leg can be contracted."""
         return Leg(self.sectors, not self.dual, self.modulus)
 
     def starts(self):
-        """The first dense index of each charge."""
+        """First dense index of each charge."""
         ends = itertools.accumulate((size for _, size in self.sectors), initial=0)
         return {charge: start for (charge, _), start in zip(self.sectors, ends)}
 
 
 @dataclass(frozen=True)
 class Block:
-    """A dense part: a charge of each leg, its shape, its first element and its strides in the flat array."""
+    """A dense block: the charge of each leg, its shape, and its offset and strides in the flat array."""
 
     charges: tuple
     shape: tuple
@@ -69,7 +69,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Spec:
-    """The structure of a tensor: its legs, how many of them are rows, and the charge that it carries."""
+    """The structure of a tensor: its legs, the number of row legs, and its total charge (flux)."""
 
     legs: tuple
     rows: int
@@ -83,12 +83,12 @@ class Spec:
             raise ArgumentError("legs of several groups")
 
     def reduced(self, charge):
-        """The charge, modulo that of the group."""
+        """Charge modulo the order of the group."""
         modulus = self.legs[0].modulus if self.legs else 0
         return charge % modulus if modulus else charge
 
     def _side(self, legs):
-        """Combinations of sectors by their total charge, each with its first row and its shape; rows by charge."""
+        """Combinations of sectors by total charge, each with first row and shape; and the number of rows per charge."""
         groups, sizes = {}, {}
         for choice in itertools.product(*(leg.sectors for leg in legs)):
             charge = self.reduced(sum(-q if leg.dual else q for leg, (q, _) in zip(legs, choice)))
@@ -104,7 +104,7 @@ class Spec:
 
     @cached_property
     def matrices(self):
-        """By charge of the rows, in ascending order: the first element, rows and columns."""
+        """Offset, number of rows and number of columns of each matrix, by charge of the rows in ascending order."""
         (_, rows), (_, columns) = self._sides
         found, offset = {}, 0
         for charge in sorted(rows):
@@ -121,12 +121,12 @@ class Spec:
 
     @property
     def shape(self):
-        """Of the dense array."""
+        """Shape of the dense array."""
         return tuple(leg.size for leg in self.legs)
 
     @cached_property
     def blocks(self):
-        """All blocks, those of one matrix after those of another."""
+        """All blocks, ordered by matrix."""
         (rows, _), (columns, _) = self._sides
         found = []
         for charge, (offset, _, width) in self.matrices.items():
@@ -150,7 +150,7 @@ class Spec:
             yield tuple(slice(at, at + size) for at, size in zip(first, block.shape)), flat
 
     def to_dense(self, x):
-        """A NumPy array with zeros outside of blocks."""
+        """Dense NumPy array, with zeros outside of the blocks."""
         x = _numpy.asarray(x)
         if x.shape != (self.size,):
             raise ShapeError(f"an array of shape {x.shape}, {(self.size,)} is required")
@@ -160,7 +160,7 @@ class Spec:
         return dense
 
     def from_dense(self, dense):
-        """The flat NumPy array of the blocks; the rest is left out."""
+        """Flat NumPy array of the blocks of a dense array; elements outside of them are dropped."""
         dense = _numpy.asarray(dense)
         if dense.shape != self.shape:
             raise ShapeError(f"an array of shape {dense.shape}, {self.shape} is required")
@@ -171,7 +171,7 @@ class Spec:
 
 
 def _rearrangement(source, target, order):
-    """Data of the map of arrays of `source` to arrays of `target`, whose legs are those of `source` in this order."""
+    """Data of the rearrangement of arrays of `source` to those of `target`, whose legs are a permutation."""
     if source == target and order == sorted(order):
         return None
     moves, axes = [], []
@@ -193,8 +193,8 @@ def _views(spec):
 
 @lru_cache(maxsize=256)
 def contraction(x, y, axes, is_complex=False):
-    """The operation that contracts legs `axes[0]` of x with legs `axes[1]` of y, and the spec of its result, whose legs
-    are the others of x, as rows, and the others of y."""
+    """Operation that contracts legs `axes[0]` of x with legs `axes[1]` of y, and the spec of its result: its row legs
+    are the remaining legs of x, its column legs those of y."""
     left, right = axes
     for spec, mine in ((x, left), (y, right)):
         if len(set(mine)) != len(mine) or not all(0 <= i < len(spec.legs) for i in mine):
@@ -223,8 +223,8 @@ def contraction(x, y, axes, is_complex=False):
 
 @lru_cache(maxsize=256)
 def factorisation(x, check_gauge=True):
-    """The operation that finds U, S and Vh of all matrices of x, and the specs of U and Vh: they have a new leg, the last
-    of U and the first of Vh."""
+    """Operation that computes the singular value decomposition of each matrix of x, and the specs of U and Vh, which
+    share a new leg, the last of U and the first of Vh."""
     smallest = {charge: min(m, n) for charge, (_, m, n) in x.matrices.items()}
     if not smallest:
         raise ArgumentError("a tensor without blocks")

@@ -83,7 +83,7 @@ def test_hessian_jit_vmap():
     np.testing.assert_allclose(
         jax.vmap(jax.grad(loss(tj.inv)))(batch), jax.vmap(jax.grad(loss(jnp.linalg.inv)))(batch), atol=1e-9
     )
-    # One operand alone has the axis; and an operation without a form on a batch.
+    # A single operand has the batch axis; and an operation without a batching rule.
     right = noise(3, 2)
     np.testing.assert_allclose(
         jax.vmap(tj.solve, (0, None))(batch, right), jax.vmap(jnp.linalg.solve, (0, None))(batch, right), atol=1e-12
@@ -139,7 +139,7 @@ def test_export():
     f = lambda x: tj.einsum("ij,jk->ik", x, x, semiring="log_sum_exp")
     x, check = noise(3, 3), export.DisabledSafetyCheck.custom_call("t4a_op")
     made = export.export(jax.jit(f), disabled_checks=[check])(jax.ShapeDtypeStruct((3, 3), jnp.float64))
-    # The text of the operation is part of what is written, no address is.
+    # The serialised program contains the text of the operation, and no address.
     read = export.deserialize(made.serialize(vjp_order=1))
     np.testing.assert_allclose(read.call(x), f(x), rtol=0)
     got, want = (jax.grad(lambda x: (f(x) ** 2).sum())(x) for f in (read.call, f))

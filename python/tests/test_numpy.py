@@ -67,7 +67,7 @@ def test_layouts():
         result = tn.einsum("ij->ji", x)
         np.testing.assert_array_equal(result, x.T)
         if result.size:
-            # A result is an array of its own.
+            # A result does not share memory with an operand.
             before = x.copy()
             result += 1
             np.testing.assert_array_equal(x, before)
@@ -176,7 +176,7 @@ def test_chains():
     np.testing.assert_allclose(tn.log_partition(x, w, lengths), np.log(totals))
     whole = tn.log_partition(x, w)
     np.testing.assert_allclose(whole[0], np.log(totals[0]))
-    # The derivative are probabilities of tags.
+    # The derivatives are the marginal probabilities of tags.
     op = Op.of({"log_partition": {"lengths": lengths}})
     marginals = tn.vjp(op, [x, w], [np.ones(2)])[0]
     for b, t, y in itertools.product(range(2), range(3), range(2)):
@@ -207,7 +207,7 @@ def test_kalman_filter():
 
 
 def test_derivatives_to_third_order():
-    # f(x) = ln Z of a chain; differences of its derivatives.
+    # f(x) = ln Z of a chain; finite differences of its derivatives.
     op = Op.einsum([[1, 2], [2, 3]], [(2, 3), (3, 2)], [], "log_sum_exp")
     x, y = rng.normal(size=(2, 3)), rng.normal(size=(3, 2))
 
@@ -282,7 +282,7 @@ def test_memory_is_released():
     for _ in range(20):
         y = tn.einsum("ij,jk->ik", x, x)
     assert sys.getrefcount(x) == references
-    # A result that nobody consumes, and one that is consumed twice.
+    # A result without a consumer, and one that is consumed twice.
     Op.of({"softmax": {"axis": 1}}).run(x)
     (result,) = Op.of({"softmax": {"axis": 1}}).run(x)
     capsule = result.__dlpack__(max_version=(1, 1))

@@ -18,7 +18,7 @@ AXES = [((2,), (0,)), ((0, 2), (1, 0)), ((2, 0), (0, 1)), ((), ())]
 
 
 def allowed(spec, place):
-    """By the definition: the charges of a dense place add up to the flux."""
+    """By definition: the charges of the indices of a nonzero element add up to the flux."""
     total = 0
     for leg, i in zip(spec.legs, place):
         charge = np.repeat(*map(list, zip(*leg.sectors)))[i]

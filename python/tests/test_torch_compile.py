@@ -92,7 +92,7 @@ def test_opcheck(name):
     for operands in (list(inputs), [x.clone().requires_grad_() for x in inputs]):
         found = torch.library.opcheck(torch.ops.t4a.run.default, (op.text, operands))
         assert set(found.values()) == {"SUCCESS"} and len(found) == 4
-    # An operation that returns its operand, and the derivative of one.
+    # An operation that returns its operand, and its derivative.
     same = Op.einsum([[1, 2]], [(3, 4)], [1, 2])
     torch.library.opcheck(torch.ops.t4a.run.default, (same.text, [noise(3, 4)]))
     vjp = same.vjp([True], [True])

@@ -27,7 +27,7 @@ def scores(crf, emissions, length):
 def test_crf_is_a_sum_over_all_sequences():
     crf, emissions, lengths = nn.CRF(3, **F64), noise(2, 4, 3), [4, 2]
     with torch.no_grad():
-        # As large as the emissions, so that what is past the end of a sequence would matter.
+        # Large values after the end of a sequence, so that their influence would be visible.
         [p.normal_() for p in crf.parameters()]
     tags = torch.tensor([[0, 2, 1, 1], [2, 0, 9, -1]])
     got, decoded, marginals = crf(emissions, tags, lengths), crf.decode(emissions, lengths), crf.marginals(emissions, lengths)
@@ -92,7 +92,7 @@ def test_kalman_is_the_joint_gaussian():
     layer, y = nn.Kalman(2, 1, **F64), noise(3, 4, 1)
     means, covariances, likelihoods = layer(y)
     q, r, p = (layer._covariance(x) for x in (layer.process, layer.noise, layer.spread))
-    # Observations are jointly normal: mean and covariance of all states, one after the other.
+    # Observations are jointly normal: mean and covariance of the concatenated states.
     f, h, n = layer.transition, layer.observation, 4
     blocks, mean, states = [], layer.mean, []
     for t in range(n):

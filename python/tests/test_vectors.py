@@ -1,4 +1,4 @@
-"""The file that the tests in Julia read."""
+"""Checks the file of results that the tests in Julia read."""
 
 import json
 

@@ -68,7 +68,7 @@ def row(rng, name, op, operands):
     results = tn.apply(op, *operands)
     cotangents = [cotangent(rng, y) for y in results]
     if name in ("svd_complex", "eigh_complex"):
-        # Phases of vectors are arbitrary; numbers are not.
+        # Phases of vectors are arbitrary, so only independent numbers are stored.
         cotangents = [g if np.isrealobj(g) else 0 * g for g in cotangents]
     back = tn.vjp(op, operands, cotangents)
     return {

@@ -1,4 +1,4 @@
-"""Layers over the functions of `t4a.torch`."""
+"""Layers composed of the functions of `t4a.torch`."""
 
 import math as _math
 
@@ -10,11 +10,11 @@ __all__ = ["CRF", "Kalman", "SemiringEinsum", "TensorTrainLinear"]
 
 
 class CRF(_torch.nn.Module):
-    """Linear chains of tags: p(y | x) = exp(score(y) - ln Z), with
+    """Linear-chain conditional random field: p(y | x) = exp(score(y) - ln Z), with
     score(y) = start[y_0] + sum_t emissions[b, t, y_t] + sum_t transitions[y_(t-1), y_t] + end[y_last].
 
-    emissions [batch, length, tags], tags [batch, length], lengths: a number from 1 to length for each sequence, all of
-    them `length` without it. What lies past the end of a sequence has no influence.
+    Shapes: emissions [batch, length, tags], tags [batch, length], lengths: a number from 1 to length per sequence, by
+    default `length`. Values after the end of a sequence have no influence.
     """
 
     def __init__(self, tags, device=None, dtype=None):
@@ -23,7 +23,7 @@ class CRF(_torch.nn.Module):
         self.transitions, self.start, self.end = new(tags, tags), new(tags), new(tags)
 
     def _ends(self, emissions, lengths):
-        """Emissions with the scores of the first and the last tag, lengths, and the mask [batch, length]."""
+        """Emissions including the scores of the first and last tag, lengths, and the mask [batch, length]."""
         batch, length, _ = emissions.shape
         at = _torch.arange(length, device=emissions.device)
         own = [length] * batch if lengths is None else [int(n) for n in lengths]
@@ -33,12 +33,12 @@ class CRF(_torch.nn.Module):
         return emissions + first + final, own, at[None, :] < last
 
     def log_partition(self, emissions, lengths=None):
-        """ln Z [batch]."""
+        """Log-partition function ln Z, shape [batch]."""
         emissions, lengths, _ = self._ends(emissions, lengths)
         return _log_partition(emissions, self.transitions, lengths)
 
     def forward(self, emissions, tags, lengths=None):
-        """ln p(tags | emissions) [batch]."""
+        """Log-likelihood ln p(tags | emissions), shape [batch]."""
         emissions, lengths, mask = self._ends(emissions, lengths)
         tags = tags.clamp(0, emissions.shape[2] - 1)
         here = emissions.gather(2, tags[:, :, None])[:, :, 0]
@@ -47,10 +47,10 @@ class CRF(_torch.nn.Module):
         return score - _log_partition(emissions, self.transitions, lengths)
 
     def marginals(self, emissions, lengths=None):
-        """Probabilities of tags [batch, length, tags]; zero past the end of a sequence."""
+        """Marginal probabilities of tags, shape [batch, length, tags]; zero after the end of a sequence."""
         emissions, lengths, _ = self._ends(emissions, lengths)
         with _torch.enable_grad():
-            # The derivative of ln Z by the emissions.
+            # The derivative of ln Z with respect to the emissions.
             at = emissions if emissions.requires_grad else emissions.detach().requires_grad_()
             total = _log_partition(at, self.transitions, lengths).sum()
             record = _torch.is_grad_enabled() and emissions.requires_grad
@@ -58,10 +58,10 @@ class CRF(_torch.nn.Module):
 
     @_torch.no_grad()
     def decode(self, emissions, lengths=None):
-        """The tags with the greatest score, a list for each sequence; the first ones in order where several have it."""
+        """Tags with the highest score (Viterbi), a list per sequence; the lexicographically first of equal ones."""
         emissions, lengths, mask = self._ends(emissions, lengths)
         batch, length, _ = emissions.shape
-        # Backwards, so that going forwards the first of equal tags is chosen at every place.
+        # Backwards, so that the forward pass selects the first of equal tags at every position.
         best, choices = emissions[:, -1], []
         for t in range(length - 2, -1, -1):
             found, choice = (self.transitions[None] + best[:, None, :]).max(2)
@@ -75,7 +75,7 @@ class CRF(_torch.nn.Module):
 
 
 class SemiringEinsum(_torch.nn.Module):
-    """The contraction of inputs with a weight of this shape, the last operand of `subscripts`, over a semiring:
+    """Contraction of inputs with a learned weight of this shape, the last operand of `subscripts`, over a semiring:
     `SemiringEinsum("bi,io->bo", (64, 32), semiring="max_plus")`."""
 
     def __init__(self, subscripts, shape, semiring="standard", device=None, dtype=None):
@@ -93,7 +93,7 @@ class SemiringEinsum(_torch.nn.Module):
 
 
 class TensorTrainLinear(_torch.nn.Module):
-    """A linear layer of which the matrix [prod(inputs), prod(outputs)] is a train of cores [r, in_k, out_k, r']:
+    """Linear layer whose matrix [prod(inputs), prod(outputs)] is a tensor train with cores [r, in_k, out_k, r']:
     `TensorTrainLinear((8, 8), (4, 4), rank=3)` maps [..., 64] to [..., 16]."""
 
     def __init__(self, inputs, outputs, rank, bias=True, device=None, dtype=None):
@@ -114,7 +114,7 @@ class TensorTrainLinear(_torch.nn.Module):
     def forward(self, x):
         count, batch = len(self.cores), x.shape[:-1]
         x = x.reshape(-1, *self.inputs)
-        # Labels: 0 the batch, then inputs, outputs and bonds.
+        # Labels: 0 is the batch, followed by inputs, outputs and bonds.
         inputs, outputs = range(1, count + 1), range(count + 1, 2 * count + 1)
         bonds = range(2 * count + 1, 3 * count + 2)
         labels = [[0, *inputs]] + [[bonds[k], inputs[k], outputs[k], bonds[k + 1]] for k in range(count)]
@@ -124,9 +124,9 @@ class TensorTrainLinear(_torch.nn.Module):
 
 
 class Kalman(_torch.nn.Module):
-    """The Kalman filter x_t = F x_(t-1) + noise of covariance Q, y_t = H x_t + noise of covariance R, with learned F, H, Q,
-    R and the mean and covariance before the first step. `forward(y)`, y [batch, length, observed]: means [batch,
-    length, states], covariances [length, states, states], log-likelihoods of the observations [batch, length].
+    """Kalman filter of x_t = F x_(t-1) + noise of covariance Q, y_t = H x_t + noise of covariance R, with learned F, H,
+    Q, R and initial mean and covariance. `forward(y)` with y [batch, length, observed] returns means
+    [batch, length, states], covariances [length, states, states] and log-likelihoods of the observations [batch, length].
     """
 
     def __init__(self, states, observed, device=None, dtype=None):
