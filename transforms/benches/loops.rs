@@ -1,10 +1,11 @@
-//! Compiled scans: time of a call in µs. Beside them: `peers/jax_loops.py`, which has the same rows.
+//! Compiled scans: time of a call in µs. `peers/jax_loops.py` measures the same rows in JAX.
 //!
 //! ```text
 //! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-transforms --bench loops [-- part]
 //! ```
 //!
-//! Parts: columns, rows, kalman, batch, numbers, recurrent. Each row is checked against the steps one by one.
+//! Parts: columns, rows, kalman, batch, numbers, recurrent. The result of each row is compared with steps run one
+//! by one.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -22,7 +23,7 @@ type T = Traced<B>;
 
 const FLOATS: [DType; 2] = [DType::F32, DType::F64];
 
-/// The least time of a call in µs, of as many as fit into half a second.
+/// Minimum time of a call in µs, over half a second of calls.
 fn time(mut f: impl FnMut()) -> f64 {
     f();
     let (begin, mut best) = (Instant::now(), f64::INFINITY);
@@ -52,12 +53,12 @@ fn close<const D: usize>(x: Tensor<B, D>, y: Tensor<B, D>) {
     }
 }
 
-/// In one program under `Traced`, else step by step.
+/// Options for a scan that runs as one program under `Traced`, otherwise step by step.
 fn options(fused: bool) -> Options {
     Options::default().accept(&[if fused { ScanPath::Fused } else { ScanPath::Fallback }])
 }
 
-/// A product with a matrix in every step.
+/// A matrix product in every step.
 fn products<A: ScanBackend>(
     w: Tensor<A, 2>,
     c: Tensor<A, 2>,
@@ -90,7 +91,7 @@ fn vectors(column: bool) {
     }
 }
 
-/// Four matrices of a linear system of two states, its first state, observations.
+/// Four matrices of a linear system with two states, its initial state, observations.
 type System<A> = ([Tensor<A, 2>; 4], [Tensor<A, 2>; 2], Tensor<A, 3>);
 
 fn system(steps: usize, dtype: DType) -> System<B> {

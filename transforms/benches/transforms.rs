@@ -1,10 +1,11 @@
-//! Vectorised functions against hand-batched ones and loops, and tangents against values; checked first.
+//! Vectorised functions against hand-batched ones and loops, and tangents against values. Results are compared
+//! before timing.
 //!
 //! ```text
 //! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-transforms --bench transforms [-- part]
 //! ```
 //!
-//! Parts: batches, gradients, tangents. Beside the gradients of every example: `peers/torch_per_example.py`.
+//! Parts: batches, gradients, tangents. `peers/torch_per_example.py` measures the per-example gradients in PyTorch.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -27,7 +28,7 @@ type V = Vmap<B>;
 
 const BATCH: usize = 128;
 
-/// The least time of a call in µs, of as many as fit into half a second.
+/// Minimum time of a call in µs, over half a second of calls.
 fn time(mut f: impl FnMut()) -> f64 {
     f();
     let (begin, mut best) = (Instant::now(), f64::INFINITY);
@@ -72,7 +73,7 @@ impl<B: Backend<Device = T4aDevice>> Perceptron<B> {
     }
 }
 
-/// For images of 8×8 pixels.
+/// A classifier of 8×8 images.
 #[derive(Module, Debug)]
 struct Convolutional<B: Backend> {
     convs: Vec<Conv2d<B>>,
@@ -102,7 +103,7 @@ impl<B: Backend<Device = T4aDevice>> Convolutional<B> {
 
 type Gradients<B, const D: usize, const E: usize> = (Vec<Tensor<B, D>>, Tensor<B, E>);
 
-/// Gradients of the kernels and of the head.
+/// Gradients of the kernels and of the output layer.
 fn gradients<A: AutodiffBackend<Device = T4aDevice>>(
     net: &Convolutional<A>,
     x: Tensor<A, 4>,

@@ -1,4 +1,4 @@
-//! Minima of functions with known ones.
+//! Minimisation of functions with known minima.
 
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, TensorData};
@@ -41,7 +41,8 @@ fn rosenbrock_has_its_minimum_at_ones() {
         );
         for found in [by_steps, by_newton.unwrap()] {
             assert!(found.converged, "{n}: {found:?}");
-            // For ten variables and more another local minimum is near −1 in the first one, with the value 3.99.
+            // For ten or more variables there is another local minimum, with the first variable near −1 and the
+            // value 3.99.
             let at_ones = numbers(found.x).iter().all(|x| (x - 1.0).abs() < 1e-7);
             assert!(at_ones && found.value < 1e-14 || (found.value - 3.986).abs() < 0.01);
             assert!(found.evaluations >= found.steps);
@@ -76,7 +77,7 @@ fn quadratic_functions_of_trees() {
     }
 }
 
-/// From a point with negative curvature, to one of the two minima of x⁴ − x².
+/// From a point with negative curvature to one of the two minima of x⁴ − x².
 #[test]
 fn negative_curvature() {
     fn f<A: Backend>(x: Tensor<A, 1>) -> Tensor<A, 1> {
@@ -95,20 +96,20 @@ fn negative_curvature() {
 
 #[test]
 fn a_search_that_finds_nothing_says_so() {
-    // Without a lower bound.
+    // Unbounded below.
     let falls = |x: Tensor<Autodiff<B>, 1>| -x.exp();
     let settings = Minimise { steps: 50, ..Minimise::default() };
     let found = lbfgs(falls, of(&[0.0], [1]), &settings).unwrap();
     assert!(!found.converged);
-    // Not a number from the start.
+    // The initial value is NaN.
     let nothing = |x: Tensor<Autodiff<B>, 1>| x.log();
     let found = lbfgs(nothing, of(&[-1.0], [1]), &settings).unwrap();
     assert!(!found.converged && found.value.is_nan() && found.steps == 0);
-    // At a minimum already.
+    // The initial point is a minimum.
     let square = |x: Tensor<Autodiff<B>, 1>| x.powi_scalar(2).sum();
     let found = lbfgs(square, of(&[0.0, 0.0], [2]), &settings).unwrap();
     assert!(found.converged && found.steps == 0 && found.evaluations == 1);
-    // Not a number as a loss.
+    // The loss has two elements.
     let two = lbfgs(|x: Tensor<Autodiff<B>, 1>| x, of::<B, 1>(&[0.0, 0.0], [2]), &settings);
     assert!(matches!(two, Err(DerivativeError::Loss { .. })));
 }

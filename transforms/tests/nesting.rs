@@ -1,11 +1,10 @@
-//! Transformations of transformations, generated: every pair of them, and chains of three and four, of x³, sin,
-//! a reduction, a product, a product of complex numbers, scans and singular values, against formulas.
+//! Nested transformations: all pairs, and chains of three and four, of x³, sin, a reduction, a product, a product
+//! of complex numbers, scans and singular values, against formulas.
 //!
-//! A function f of numbers in a row is made one number Σ f, which every transformation takes and gives: the
-//! derivative along ones for `jvp`, the sum of the gradient for `grad`, the sum of one batch of equal examples
-//! for `vmap` divided by their number, and the same for `compile`. So a chain of them is the derivative of as
-//! high an order as it has derivatives, which a formula knows: on x·1 every g(x) = Σ f(x·1) is a function of
-//! one number.
+//! A function f of a row of numbers is reduced to the scalar Σ f, which every transformation maps to a scalar:
+//! `jvp` to the derivative along ones, `grad` to the sum of the gradient, `vmap` to the mean over a batch of equal
+//! examples, `compile` to the same value. So a chain is the derivative whose order is the number of derivatives in
+//! the chain. At x·1, g(x) = Σ f(x·1) is a function of one number with a known formula.
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
@@ -22,7 +21,7 @@ use burn_t4a_transforms::vmap::{Vmap, vmap};
 
 type B = BurnT4a;
 
-/// A function on any backend: of a row of numbers, one number.
+/// A function on any backend, from a row of numbers to one number.
 trait Function: Copy + Send + Sync + 'static {
     fn on<A: Operations + ScanBackend>(self, x: Tensor<A, 1>) -> Tensor<A, 1>;
 }
@@ -60,7 +59,7 @@ functions! {
         y.sum() * 0.1
     };
     Running |x: A| {
-        // A carry that is a constant at first, by constants, xs and ys.
+        // A carry that is constant at first, with consts, xs and ys.
         let step = |(a,): (Tensor<A, 1>,), c: Tensor<A, 1>, x: Tensor<A, 1>| {
             let c = c * x;
             (c.clone(), c * a.narrow(0, 1, 1))
@@ -72,7 +71,7 @@ functions! {
         y + ys.narrow(0, 1, 1).reshape([1])
     };
     Values |x: A| {
-        // x₀ times an orthogonal matrix has the singular values x₀.
+        // x₀ times an orthogonal matrix, both singular values of which are x₀.
         let turn = TensorData::from([[0.6f64, -0.8], [0.8, 0.6]]);
         let turn = Tensor::<A, 2>::from_data(turn, (&A::Device::default(), DType::F64));
         let x: Tensor<A, 2> = x.powi_scalar(2).mean().unsqueeze();
@@ -81,7 +80,7 @@ functions! {
 }
 
 macro_rules! apply {
-    // Innermost: the function itself.
+    // Innermost level: the function itself.
     ($f:ident, $a:ty, $x:expr;) => { $f.on::<$a>($x) };
     ($f:ident, $a:ty, $x:expr; grad $($rest:ident)*) => {
         grad(|x: Tensor<Autodiff<$a>, 1>| apply!($f, Autodiff<$a>, x; $($rest)*), $x).unwrap().sum()
@@ -102,13 +101,13 @@ macro_rules! apply {
     ($f:ident, $a:ty, $x:expr; compile $($rest:ident)*) => {{
         let x: Tensor<$a, 1> = $x;
         let g = compile(|x: Tensor<Traced<$a>, 1>| apply!($f, Traced<$a>, x; $($rest)*)).fullgraph();
-        // Recorded, then replayed.
+        // The first call records, the second replays.
         g.call(x.clone()).unwrap();
         g.call(x).unwrap()
     }};
 }
 
-/// `x` at three equal numbers: the value of a chain and, by the formula, of a derivative of its order.
+/// Compares the value of a chain at three equal numbers `x` with the derivative of its order by the formula.
 fn check(name: &str, got: Tensor<B, 1>, derivatives: [f64; 5], order: usize) {
     let got: f64 = got.into_data().iter::<f64>().sum();
     let want = derivatives[order];
@@ -139,7 +138,7 @@ macro_rules! chains {
     )*};
 }
 
-/// All chains up to two, and some of three and four: for cheap functions.
+/// All chains of length one and two, and some of three and four, for cheap functions.
 macro_rules! all_chains {
     ($f:expr, $formula:expr) => {
         chains! {
@@ -206,7 +205,7 @@ fn chains_of_reductions() {
     }
 }
 
-/// Σᵢⱼₖ xᵢ xⱼ xₖ-like: the outer product times x is xᵢ Σ xⱼ², in all 9 x³.
+/// Σᵢ xᵢ Σⱼ xⱼ², the sum of the outer product times x: 9 x³ for three equal numbers.
 #[test]
 fn chains_of_products() {
     chains! {
@@ -254,7 +253,7 @@ fn chains_of_scans() {
     }
 }
 
-/// Twice x³: the product of all, and that of two times one of them.
+/// Twice x³: the product of all elements, and that of a pair times one of them.
 #[test]
 fn chains_of_running_products() {
     chains! {
@@ -280,7 +279,7 @@ fn chains_of_running_products() {
     }
 }
 
-/// Two singular values that are the mean of x².
+/// Two singular values, both equal to the mean of x².
 #[test]
 fn chains_of_singular_values() {
     chains! {

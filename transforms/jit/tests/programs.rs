@@ -1,4 +1,4 @@
-//! Random programs against the same numbers computed one by one.
+//! Random programs against the same operations computed one by one.
 
 use t4a_jit::{Code, Float, Function, Id, JitError, Number, Program, Stream};
 
@@ -35,7 +35,7 @@ macro_rules! oracles {
                 match kind { 0 => -x, 1 => x.abs(), _ => x.sqrt() }
             }
             unsafe extern "C" fn three(data: *const u8, x: Self, y: Self, z: Self) -> Self {
-                // SAFETY: the tests give the address of a number.
+                // SAFETY: the tests pass the address of a number of this type.
                 let scale = unsafe { *data.cast::<$t>() };
                 if x > y { scale * z } else { x - z }
             }
@@ -59,7 +59,7 @@ enum Kind {
 fn random_programs<T: Oracle>(seed: u64) {
     let mut random = Random(seed * 7919 + 1);
     let scale = Box::new(T::of(0.75));
-    // SAFETY: the number outlives the code.
+    // SAFETY: the number outlives the compiled code.
     let function = unsafe { Function::new(T::three, (&raw const *scale).cast()) };
     let mut program = Program::<T>::default();
     let (memory_len, steps) = (6, 1 + random.below(7));

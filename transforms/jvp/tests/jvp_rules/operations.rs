@@ -1,4 +1,4 @@
-//! Operations outside of Burn's traits, which have one rule each: the tests check that tangents reach the rule.
+//! Operations beyond Burn's traits, which share one rule; these tests check that tangents reach it.
 
 use burn::tensor::ops::AttentionModuleOptions;
 use burn::tensor::{Int, Tensor, TensorData, backend::Backend};

@@ -275,7 +275,7 @@ fn random_numbers_are_drawn_once() {
     let f = shard_map(f, &line(4), [Spec::split(["d"])], [Spec::split(["d"])]);
     let [a, b] = [0; 2].map(|_| f.call(noise([4, 4], 1) * 0.0).unwrap().into_data());
     assert!(a != b);
-    // The rows have different random numbers.
+    // The shards of the rows have different random numbers.
     let rows: Vec<f64> = a.iter::<f64>().collect();
     assert!(rows[..4] != rows[4..8]);
 }
