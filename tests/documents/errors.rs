@@ -13,7 +13,7 @@ fn message(attribute: &str) -> String {
             let first = pieces.next().unwrap_or_default().to_owned();
             pieces.fold(first, |text, piece| text + piece.trim_start())
         }
-        _ => "(what it holds says it)".into(),
+        _ => "(text of the source error)".into(),
     }
 }
 
@@ -53,7 +53,7 @@ fn texts_are_read() {
     let want = [
         ("AnyError::One", "a: {x} is"),
         ("AnyError::Two", "b: {y:?} and"),
-        ("AnyError::Three", "(what it holds says it)"),
+        ("AnyError::Three", "(text of the source error)"),
     ];
     assert_eq!(texts, want.map(|(a, b)| (a.to_owned(), b.to_owned())));
 }
