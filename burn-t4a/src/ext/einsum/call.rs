@@ -82,7 +82,7 @@ pub fn einsum<B: Operations, const D: usize>(
 ///         let even = stack.dims()[0] / 2 * 2;
 ///         let (left, right) = (stack.clone().slice(s![0..even;2]), stack.clone().slice(s![1..even;2]));
 ///         let pairs = semiring_einsum::<LogSumExp, B, 3>("tij,tjk->tik", (left, right))?;
-/// With an odd number of matrices the last one is kept for the next round.
+///         // With an odd number of matrices the last one is kept for the next round.
 ///         stack = if even < stack.dims()[0] {
 ///             Tensor::cat(vec![pairs, stack.slice(s![even..])], 0)
 ///         } else {

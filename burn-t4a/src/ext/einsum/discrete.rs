@@ -160,8 +160,8 @@ where
 /// ```
 /// use burn_t4a::ext::einsum::{MinPlus, k_best_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// The two shortest paths over one of three stops.
-/// // The two shortest ways over one of three stops.
+/// use burn::tensor::Tensor;
+/// // The two shortest paths over one of three stops.
 /// let to = Tensor::<BurnT4a, 1>::from_floats([4.0, 1.0, 3.0], &T4aDevice);
 /// let from = Tensor::<BurnT4a, 1>::from_floats([1.0, 9.0, 3.0], &T4aDevice);
 /// let best: Tensor<BurnT4a, 1> = k_best_einsum::<MinPlus, 2, _, 1>("i,i->", (&to, &from))?;
