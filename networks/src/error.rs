@@ -59,6 +59,9 @@ pub enum NetworksError {
     /// A user's callback that failed; the state is that before the message.
     #[error("{op}: the callback failed: {message}")]
     Callback { op: &'static str, message: String },
+    /// A derivative rule that failed in a reverse pass.
+    #[error("gradient of {op}: {message}")]
+    Gradient { op: &'static str, message: String },
     /// A failure of graded tensors.
     #[error(transparent)]
     Structured(#[from] StructuredError),

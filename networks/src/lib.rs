@@ -27,13 +27,17 @@
 //! | sites and operators | [`sites`] |
 //! | sums of operators, lattices | [`Sum`], [`lattice`] |
 //! | states and operators of chains | [`Mps`], [`Mpo`] |
-//! | ground states and excited states | [`Dmrg`]; [`Idmrg`] of infinite chains |
+//! | ground states and excited states | [`Dmrg`]; [`Idmrg`] and [`Vumps`] of infinite chains |
+//! | uniform states | [`UniformMps`] |
+//! | lattices in two dimensions: CTMRG, iPEPS with gradients, finite grids | [`peps`] |
 //! | evolution in real and imaginary time | [`Tdvp`], [`Tebd`] |
 //! | finite temperature | [`thermal`] |
 //! | functions as tensor trains, cross interpolation, quantics | [`train`], [`cross`], [`quantics`] |
 //!
 //! Overlaps, energies and sums of states are differentiable over arrays that are: [`Mps::inner_array`],
-//! [`Mps::matrix_element_array`], [`Mpo::inner_array`]. Searches and evolutions compute on the engine.
+//! [`Mps::matrix_element_array`], [`Mpo::inner_array`], and what [`peps`] computes in given environments, as is the
+//! energy of an iPEPS ([`peps::energy()`]). Other searches and evolutions compute on the engine, whose arrays have
+//! gradients by [`tape`].
 #![forbid(unsafe_code)]
 
 pub mod cross;
@@ -45,11 +49,13 @@ mod fill;
 mod infinite;
 mod mpo;
 mod mps;
+pub mod peps;
 pub mod quantics;
 mod report;
 mod scalar;
 pub mod sites;
 mod sums;
+pub mod tape;
 pub mod thermal;
 pub mod train;
 
@@ -58,7 +64,9 @@ use t4a_linalg::svd::Truncation;
 pub use dmrg::{Dmrg, DmrgOptions, Update};
 pub use error::{NetworksError, Result};
 pub use evolve::{EvolveOptions, Tdvp, Tebd};
-pub use infinite::{Idmrg, IdmrgOptions, InfiniteMpo};
+pub use infinite::{
+    Idmrg, IdmrgOptions, InfiniteMpo, UniformMps, Vumps, VumpsOptions, VumpsReport,
+};
 pub use mpo::Mpo;
 pub use mps::{Method, Mps};
 pub use report::{Flow, Report};

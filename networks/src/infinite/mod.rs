@@ -1,10 +1,14 @@
-//! Infinite chains by growth from the middle (iDMRG).
+//! Infinite chains: by growth from the middle (iDMRG), and by uniform states (VUMPS).
 //!
 //! ```text
-//! mod       the search
-//! operator  a sum over all cells as an automaton
+//! mod        iDMRG
+//! operator   a sum over all cells as an automaton
+//! uniform    uniform states in mixed gauge
+//! geometric  environments of uniform states
+//! vumps      VUMPS
 //! ```
 //!
+//! # iDMRG
 //! Two sites are inserted in the middle of a chain, optimised, and become parts of the environments on both sides. The
 //! sites of the cell alternate: after (0, 1) follows (1, 0).
 //!
@@ -14,7 +18,10 @@
 //!
 //! References: I. McCulloch, *Infinite size density matrix renormalization group, revisited* (2008).
 
+mod geometric;
 mod operator;
+mod uniform;
+mod vumps;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -25,6 +32,8 @@ use t4a_linalg::krylov::{KrylovOptions, arnoldi, lanczos};
 use t4a_structured::{Bond, Direction, FluxOn, GradedTensor, Leg, Sector, Spec, Svd, Truncated};
 
 pub use operator::InfiniteMpo;
+pub use uniform::UniformMps;
+pub use vumps::{Vumps, VumpsOptions, VumpsReport};
 
 use crate::environment::{apply_two, grow_left, grow_right};
 use crate::error::{NetworksError, Result};

@@ -26,7 +26,7 @@ pub struct Mpo<S, A = Eager> {
 }
 
 /// Directions of the legs of a tensor of a chain, checked with the bonds between neighbours.
-pub(crate) fn check_chain<S: Sector, A: Array>(
+pub(crate) fn check_links<S: Sector, A: Array>(
     op: &'static str,
     tensors: &[GradedTensor<S, A>],
     directions: &[Direction],
@@ -38,7 +38,7 @@ pub(crate) fn check_chain<S: Sector, A: Array>(
         let (what, required, given) = ("tensors", 1, 0);
         return Err(NetworksError::Length { op, what, required, given });
     }
-    let (rank, last) = (directions.len(), tensors.len() - 1);
+    let rank = directions.len();
     for (site, x) in tensors.iter().enumerate() {
         let (legs, fail) = (x.spec().legs(), |message| NetworksError::Chain { op, site, message });
         if legs.len() != rank {
@@ -55,6 +55,17 @@ pub(crate) fn check_chain<S: Sector, A: Array>(
             return Err(fail(format!("leg {} after {before}", legs[0])));
         }
     }
+    Ok(())
+}
+
+/// Checks [`check_links`], and that the ends have one state each, neutral on the left.
+pub(crate) fn check_chain<S: Sector, A: Array>(
+    op: &'static str,
+    tensors: &[GradedTensor<S, A>],
+    directions: &[Direction],
+) -> Result<()> {
+    check_links(op, tensors, directions)?;
+    let (rank, last) = (directions.len(), tensors.len() - 1);
     let ends = [(0, 0, "left"), (last, rank - 1, "right")];
     for (site, k, side) in ends {
         let leg = &tensors[site].spec().legs()[k];

@@ -39,11 +39,11 @@ impl<S: Sector, A: Array> Mps<S, A> {
         truncation.validate()?;
         self.check_legs("apply", (0..operator.len()).map(|i| operator.physical(i)))?;
         let mut out = match method {
-            Method::Exact => self.zip(operator, None)?,
+            Method::Exact => self.zip(operator.tensors(), None)?,
             Method::ZipUp | Method::Variational => {
                 let mut state = self.clone();
                 state.orthogonalise(0)?;
-                state.zip(operator, Some(truncation))?
+                state.zip(operator.tensors(), Some(truncation))?
             }
         };
         out.truncate(truncation)?;
@@ -54,8 +54,12 @@ impl<S: Sector, A: Array> Mps<S, A> {
     }
 
     /// The product from left to right: what is left of the sites so far is a matrix `[new, operator, ket]`.
-    fn zip(&self, operator: &Mpo<S, A>, truncation: Option<BondTruncation>) -> Result<Self> {
-        let (x, w, n) = (&self.tensors, operator.tensors(), self.len());
+    pub(crate) fn zip(
+        &self,
+        w: &[GradedTensor<S, A>],
+        truncation: Option<BondTruncation>,
+    ) -> Result<Self> {
+        let (x, n) = (&self.tensors, self.len());
         let (leg, own) = (x[0].spec().legs()[0].dual(), w[0].spec().legs()[0].dual());
         let mut rest = edge(&x[0], vec![leg.dual(), own, leg])?;
         let mut tensors: Vec<GradedTensor<S, A>> = Vec::with_capacity(n);

@@ -1,0 +1,303 @@
+//! Energy of a symmetric iPEPS and its gradient.
+//!
+//! With the environment `x = f(s, x)` of the state s the gradient is `∂E/∂s + λ ∂f/∂s` where `λ = ∂E/∂x + λ ∂f/∂x`, a
+//! system of equations that is solved by GMRES. One step is recorded, not the iteration.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use t4a_diff::operation::Keep;
+use t4a_diff::{Array, Cotangents, Dual, Eager, Meta, Operation, Outcome, Reverse, Value};
+use t4a_linalg::krylov::{KrylovOptions, Parts, gmres};
+use t4a_structured::{GradedTensor, Leg, Sector, Spec};
+
+use super::fixed::FixedStep;
+use super::layers::{closed, double, rank, symmetrised};
+use super::options::{CtmOptions, CtmReport};
+use super::symmetric::{Symmetric, SymmetricSearch, normalised, on_engine};
+use crate::error::{NetworksError, Result};
+use crate::tape::{Recorded, pullback};
+
+const OP: &str = "iPEPS energy";
+
+/// The energy per site of a state `[site, left, up, right, down]` with one tensor, whose neighbours are conjugates: an
+/// operator on pairs of neighbours, and how the environment is computed.
+#[derive(Clone, Debug)]
+pub struct SymmetricEnergy<S> {
+    pair: GradedTensor<S>,
+    options: CtmOptions,
+}
+
+/// The energy of a state, its gradient, and the environment.
+#[derive(Clone, Debug)]
+pub struct Evaluated<S> {
+    /// The energy per site.
+    pub energy: f64,
+    /// The gradient, of the structure of the state; in the subspace of tensors with the symmetries of the square.
+    pub gradient: GradedTensor<S>,
+    /// The environment, which the evaluation of a similar state starts from.
+    pub environment: Symmetric<S>,
+    /// The last step of CTMRG.
+    pub report: CtmReport,
+}
+
+impl<S: Sector> SymmetricEnergy<S> {
+    /// The energy of an operator `[out, out of the neighbour, in, in of the neighbour]` on each of the two bonds of a
+    /// site, such as [`layers::pair_operator`](super::layers::pair_operator).
+    ///
+    /// # Errors
+    /// `Length`, `Argument` for another operator and options out of range.
+    pub fn new(pair: GradedTensor<S>, options: CtmOptions) -> Result<Self> {
+        rank(OP, &pair, 4)?;
+        options.check(OP)?;
+        if pair.im().is_some() {
+            let (name, given) = ("the operator", "complex".into());
+            return Err(NetworksError::Argument { op: OP, name, given, required: "a real tensor" });
+        }
+        Ok(Self { pair, options })
+    }
+
+    /// Options of CTMRG.
+    pub fn options(&self) -> &CtmOptions {
+        &self.options
+    }
+
+    /// The state as it is used: with the symmetries of the square, of norm 1.
+    fn prepared<A: Array>(&self, state: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
+        rank(OP, state, 5)?;
+        if state.im().is_some() {
+            let (name, given) = ("the state", "complex".into());
+            return Err(NetworksError::Argument { op: OP, name, given, required: "a real tensor" });
+        }
+        normalised(&symmetrised(state)?)
+    }
+
+    /// The energy per site in a given environment, an array of one element. Differentiable in both.
+    ///
+    /// # Errors
+    /// `Length`, `Argument`; `Structured` for other legs.
+    pub fn in_environment<A: Array>(
+        &self,
+        state: &GradedTensor<S, A>,
+        environment: &Symmetric<S, A>,
+    ) -> Result<A> {
+        let density = environment.pair_density(&self.prepared(state)?)?;
+        let constant = |x: &Eager| -> Result<A> { Ok(state.re().constant(x.tensor()?.clone())) };
+        let pair = GradedTensor::new(self.pair.spec().clone(), constant(self.pair.re())?, None)?;
+        // Two bonds per site.
+        Ok(Symmetric::expectation(&density, &pair)?.scale(2.0))
+    }
+
+    /// The environment of a state, from the one of a similar state or from a closed boundary.
+    ///
+    /// # Errors
+    /// Those of CTMRG.
+    pub fn environment(
+        &self,
+        state: &GradedTensor<S>,
+        start: Option<&Symmetric<S>>,
+    ) -> Result<(Symmetric<S>, CtmReport)> {
+        let state = self.prepared(state)?;
+        let bulk = double(&state)?;
+        let start = match start {
+            Some(start) if start.edge().spec().legs()[1] == bulk.spec().legs()[0] => start.clone(),
+            _ => Symmetric::boundary(&closed(&state.spec().legs()[1])?)?,
+        };
+        let mut search = SymmetricSearch::from_environment(bulk, start, self.options)?;
+        let report = search.run(|_| Ok(ControlFlow::Continue(())))?;
+        Ok((search.environment().clone(), report))
+    }
+
+    /// The energy per site.
+    ///
+    /// # Errors
+    /// Those of CTMRG.
+    pub fn value(&self, state: &GradedTensor<S>) -> Result<f64> {
+        let (environment, _) = self.environment(state, None)?;
+        crate::scalar::number(&self.in_environment(state, &environment)?)
+    }
+
+    /// The energy per site with its gradient by the fixed point, from the environment of a similar state if there is one.
+    ///
+    /// Cost: CTMRG, and per application of GMRES about four steps of it.
+    ///
+    /// # Errors
+    /// Those of CTMRG; `Linalg` if the system for the cotangent does not converge to 1e-6.
+    pub fn gradient(
+        &self,
+        state: &GradedTensor<S>,
+        start: Option<&Symmetric<S>>,
+    ) -> Result<Evaluated<S>> {
+        let (environment, report) = self.environment(state, start)?;
+        let variable = |x: &GradedTensor<S>| -> Result<GradedTensor<S, Recorded>> {
+            Ok(GradedTensor::new(x.spec().clone(), Recorded::variable(x.re().clone()), None)?)
+        };
+        let (s, c, e) =
+            (variable(state)?, variable(environment.corner())?, variable(environment.edge())?);
+        let around = Symmetric::of(c.clone(), e.clone());
+        let energy = self.in_environment(&s, &around)?;
+        let bulk = double(&self.prepared(state)?)?;
+        let step = FixedStep::new(&bulk, &environment, &self.options)?;
+        let next = step.apply(&double(&self.prepared(&s)?)?, &around)?;
+        let variables = [s.re(), c.re(), e.re()];
+        let ones = energy.value().full(&energy.shape(), 1.0);
+        let direct = pullback(&[(&energy, ones)], &variables)?;
+        let sizes = [c.spec().len(), e.spec().len()];
+        let through = |x: &Eager| -> Result<Vec<Eager>> {
+            let (corner, edge) = (x.narrow(0, 0, sizes[0]), x.narrow(0, sizes[0], sizes[1]));
+            pullback(&[(next.corner().re(), corner), (next.edge().re(), edge)], &variables)
+        };
+        let packed = |x: &[Eager]| <Eager as Array>::cat(&x[1..], 0);
+        let map = |x: &Parts<Eager>| -> Result<Parts<Eager>> {
+            Ok(Parts { re: x.re.sub(&packed(&through(&x.re)?)), im: None })
+        };
+        let b = Parts { re: packed(&direct), im: None };
+        let options = KrylovOptions::new().tolerance(1e-10).subspace(60).max_applications(300);
+        let solution = gmres(map, &b, None, &options)?;
+        let bound = 1e-6 * t4a_linalg::krylov::Vector::norm(&b).map_err(NetworksError::from)?;
+        if solution.report.residual.is_nan() || solution.report.residual > bound {
+            solution.report.require()?;
+        }
+        let gradient = direct[0].add(&through(&solution.vector.re)?[0]);
+        let gradient = GradedTensor::new(state.spec().clone(), gradient, None)?;
+        let energy = crate::scalar::number(energy.value())?;
+        Ok(Evaluated { energy, gradient, environment, report })
+    }
+
+    /// The energy per site after a number of steps from a closed boundary, or from an environment; differentiable step
+    /// by step, over any arrays.
+    ///
+    /// # Errors
+    /// Those of CTMRG.
+    pub fn unrolled<A: Array>(
+        &self,
+        state: &GradedTensor<S, A>,
+        start: Option<&Symmetric<S, A>>,
+        steps: usize,
+    ) -> Result<A> {
+        let bulk = double(&self.prepared(state)?)?;
+        let mut environment = match start {
+            Some(start) => start.clone(),
+            None => {
+                let vector = closed(&state.spec().legs()[1])?;
+                let entries = state.re().constant(vector.re().tensor()?.clone());
+                Symmetric::boundary(&GradedTensor::new(vector.spec().clone(), entries, None)?)?
+            }
+        };
+        for _ in 0..steps {
+            environment = environment.step(&bulk, &self.options)?;
+        }
+        self.in_environment(state, &environment)
+    }
+}
+
+/// The energy per site of a state over any arrays, an array of one element: one operation, whose gradient is that of
+/// the fixed point ([`SymmetricEnergy::gradient`]). Computed on the host; derivatives of first order.
+///
+/// ```no_run
+/// # use t4a_networks::peps::{energy, SymmetricEnergy};
+/// # use t4a_networks::tape::{Recorded, gradients};
+/// # use t4a_structured::{GradedTensor, Z2};
+/// # fn f(h: &SymmetricEnergy<Z2>, state: &GradedTensor<Z2, Recorded>) -> t4a_networks::error::Result<()> {
+/// let gradient = gradients(&energy(h, state)?, &[state.re()])?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`SymmetricEnergy::gradient`].
+pub fn energy<S: Sector, A: Array>(
+    energy: &SymmetricEnergy<S>,
+    state: &GradedTensor<S, A>,
+) -> Result<A> {
+    energy.prepared(state)?;
+    let op = EnergyOperation { energy: Arc::new(energy.clone()), spec: state.spec().clone() };
+    let outcome = A::apply(&op, &[Value::Float(state.re().clone())], &[true])?;
+    outcome.results.into_iter().next().ok_or(NetworksError::Norm { op: OP, norm: f64::NAN })
+}
+
+/// The energy of the entries of a state.
+#[derive(Clone, Debug)]
+struct EnergyOperation<S> {
+    energy: Arc<SymmetricEnergy<S>>,
+    spec: Spec<S>,
+}
+
+impl<S: Sector> EnergyOperation<S> {
+    fn state<A: Array>(&self, x: &A) -> Result<GradedTensor<S>> {
+        let entries = x.elements()?.cast(t4a_tensor::DType::F64)?;
+        Ok(GradedTensor::new(self.spec.clone(), entries.into(), None)?)
+    }
+
+    /// An array like another of these numbers.
+    fn array<A: Array>(&self, like: &A, x: &Eager) -> Result<A> {
+        Ok(like.constant(x.tensor()?.clone().cast(like.dtype())?))
+    }
+
+    fn evaluated<A: Array>(&self, x: &A) -> Result<[A; 2]> {
+        let Evaluated { energy, gradient, .. } = self.energy.gradient(&self.state(x)?, None)?;
+        Ok([x.full(&[1], energy), self.array(x, gradient.re())?])
+    }
+}
+
+impl<S: Sector> Operation for EnergyOperation<S> {
+    type Error = NetworksError;
+
+    fn name(&self) -> &'static str {
+        "ipeps_energy"
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        Ok(inputs.iter().map(|x| Meta { shape: vec![1], dtype: x.dtype }).collect())
+    }
+
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default()
+    }
+
+    fn is_on_host(&self) -> bool {
+        true
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
+        let x = inputs[0].float();
+        if !tracked.contains(&true) {
+            return Ok(x.full(&[1], self.energy.value(&self.state(x)?)?).into());
+        }
+        let [energy, gradient] = self.evaluated(x)?;
+        Ok(Outcome { results: vec![energy], hidden: vec![gradient], extra: Vec::new() })
+    }
+
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let gradient = &reverse.kept.hidden[0];
+        Ok(vec![Some(gradient.mul(&reverse.cotangent().expand(&gradient.shape())))])
+    }
+
+    fn jvp<A: Array>(&self, inputs: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
+        let x = inputs[0].float();
+        let [energy, gradient] = self.evaluated(&x.value)?;
+        let tangent = x.tangent.as_ref().map(|t| gradient.mul(t).sum(0));
+        Ok(Outcome {
+            results: vec![Dual { value: energy, tangent }],
+            hidden: vec![Dual::constant(gradient)],
+            extra: Vec::new(),
+        })
+    }
+
+    fn check_second_order(&self) -> Result<()> {
+        let (op, message) = (self.name(), "the energy has first derivatives".into());
+        Err(NetworksError::Gradient { op, message })
+    }
+}
+
+/// The bond of a state on the engine, and a state of random entries with the symmetries of the square.
+///
+/// # Errors
+/// As [`Spec::new`]; those of the memory.
+pub fn random_state<S: Sector>(site: &Leg<S>, bond: &Leg<S>, seed: u64) -> Result<GradedTensor<S>> {
+    let bond = if bond.direction() == site.direction() { bond.clone() } else { bond.dual() };
+    let legs = std::iter::once(site.clone()).chain(std::iter::repeat_n(bond, 4)).collect();
+    let spec = Spec::new(legs, S::TRIVIAL, 1)?;
+    let generator = t4a_tensor::random::Generator::new(seed);
+    let x = GradedTensor::random(spec, t4a_tensor::DType::F64, false, &generator)?;
+    normalised(&symmetrised(&on_engine(&x)?)?)
+}

@@ -1,0 +1,152 @@
+//! Bulk tensors of states on the square lattice: a tensor and its conjugate as one.
+
+use t4a_diff::{Array, Eager};
+use t4a_structured::{Direction, GradedTensor, Sector, einsum};
+
+use crate::error::{NetworksError, Result};
+use crate::scalar::unfused;
+
+pub(super) fn rank<S: Sector, A: Array>(
+    op: &'static str,
+    x: &GradedTensor<S, A>,
+    required: usize,
+) -> Result<()> {
+    let given = x.spec().legs().len();
+    match given == required {
+        true => Ok(()),
+        false => Err(NetworksError::Length { op, what: "legs of a tensor", required, given }),
+    }
+}
+
+/// The bonds of both layers, behind `first` other legs, as one bond each.
+fn fused<S: Sector, A: Array>(x: GradedTensor<S, A>, first: usize) -> Result<GradedTensor<S, A>> {
+    let mut x = x.repartition(0)?;
+    for bond in 0..4 {
+        let direction = x.spec().legs()[first + bond].direction();
+        x = x.fuse(first + bond..first + bond + 2, direction)?;
+    }
+    unfused(x)
+}
+
+/// The bulk tensor `[left, up, right, down]` of a state `[site, left, up, right, down]`: the site is contracted with that
+/// of the conjugate, and a bond holds those of both layers.
+///
+/// Cost: `O(d D⁸)`.
+///
+/// # Errors
+/// `Length` for another number of legs; `Structured` for fused legs that are too large.
+pub fn double<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
+    rank("double", x, 5)?;
+    fused(einsum("sabcd,sefgh->aebfcgdh", &[x, &x.conj()?])?, 0)
+}
+
+/// As [`double`], with an operator `[out, in]` at the site.
+///
+/// # Errors
+/// As there; `Structured` for an operator of another site.
+pub fn double_with<S: Sector, A: Array>(
+    x: &GradedTensor<S, A>,
+    operator: &GradedTensor<S, A>,
+) -> Result<GradedTensor<S, A>> {
+    rank("double_with", x, 5)?;
+    fused(einsum("sabcd,ts,tefgh->aebfcgdh", &[x, operator, &x.conj()?])?, 0)
+}
+
+/// As [`double`] with open sites: `[site, conjugate site, left, up, right, down]`.
+///
+/// # Errors
+/// As there.
+pub fn open<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
+    rank("open", x, 5)?;
+    fused(einsum("sabcd,tefgh->staebfcgdh", &[x, &x.conj()?])?, 2)
+}
+
+/// The mean over the eight symmetries of the square of `[…, left, up, right, down]`; all four bonds are one leg.
+///
+/// # Errors
+/// `Length` for fewer than four legs; `Structured` for different bonds.
+pub fn symmetrised<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
+    let (op, n) = ("symmetrised", x.spec().legs().len());
+    let Some(first) = n.checked_sub(4) else {
+        return Err(NetworksError::Length { op, what: "legs of a tensor", required: 4, given: n });
+    };
+    let rows = x.spec().rows();
+    let mut sum: Option<GradedTensor<S, A>> = None;
+    for turn in 0..4 {
+        for mirrored in [false, true] {
+            let leg = |k: usize| first + (turn + if mirrored { 4 - k } else { k }) % 4;
+            let axes: Vec<usize> = (0..first).chain((0..4).map(leg)).collect();
+            let image = x.permute(&axes, rows)?;
+            sum = Some(match sum {
+                None => image,
+                Some(sum) => sum.add(&image)?,
+            });
+        }
+    }
+    Ok(sum.unwrap_or_else(|| x.clone()).scale(0.125))
+}
+
+/// The vector on a bond of two layers that closes it: both layers in the same state.
+///
+/// # Errors
+/// Those of the memory.
+pub(super) fn closed<S: Sector>(bond: &t4a_structured::Leg<S>) -> Result<GradedTensor<S, Eager>> {
+    let pair = GradedTensor::identity(std::slice::from_ref(bond), t4a_tensor::DType::F64)?;
+    let direction = bond.direction();
+    unfused(pair.repartition(0)?.fuse(0..2, direction)?)
+}
+
+/// True if the direction of all legs from `first` on is that of the first of them.
+pub(super) fn one_direction<S: Sector, A: Array>(x: &GradedTensor<S, A>, first: usize) -> bool {
+    let legs = &x.spec().legs()[first..];
+    let direction = legs.first().map_or(Direction::Out, |leg| leg.direction());
+    legs.iter().all(|leg| leg.direction() == direction)
+}
+
+/// `Tr ρ O` of a density matrix `[site, conjugate site, …]` and an operator `[outs, ins]` on the same sites.
+pub(super) fn traced<S: Sector, A: Array>(
+    op: &'static str,
+    density: &GradedTensor<S, A>,
+    operator: &GradedTensor<S, A>,
+) -> Result<A> {
+    rank(op, operator, density.spec().legs().len())?;
+    let subscripts = if density.spec().legs().len() == 2 { "ps,sp->" } else { "pqst,qtps->" };
+    let value = einsum(subscripts, &[density, operator])?;
+    Ok(crate::scalar::entry(&value).0)
+}
+
+/// `Σ c A ⊗ B` on a site and a neighbour whose legs are dual to those of the site, `[out, out, in, in]`: real operators by
+/// name, those of the neighbour in its own rotated basis.
+///
+/// ```
+/// use t4a_networks::peps::layers::pair_operator;
+/// use t4a_networks::sites::spin_half;
+/// // The Heisenberg antiferromagnet, with one sublattice rotated by π about y: S± → −S∓, Sz → −Sz.
+/// let h = pair_operator(&spin_half(), [(-0.5, "S+", "S+"), (-0.5, "S-", "S-"), (-1.0, "Sz", "Sz")])?;
+/// assert_eq!(h.spec().shape(), [2, 2, 2, 2]);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
+///
+/// # Errors
+/// `UnknownOperator`; `Argument` for no term; `Structured` for terms that are not neutral, as the sum.
+pub fn pair_operator<'a, S: Sector>(
+    site: &crate::sites::Site<S>,
+    terms: impl IntoIterator<Item = (f64, &'a str, &'a str)>,
+) -> Result<GradedTensor<S>> {
+    let op = "pair_operator";
+    let named = |site_number: usize, name: &str| -> Result<GradedTensor<S>> {
+        site.matrix(name).ok_or_else(|| site.unknown(op, site_number, name))?;
+        site.operator(name)
+    };
+    let mut sum: Option<GradedTensor<S>> = None;
+    for (c, a, b) in terms {
+        let term = einsum("ab,cd->acbd", &[&named(0, a)?, &named(1, b)?.conj()?])?.scale(c);
+        let term = term.repartition(2)?;
+        sum = Some(match sum {
+            None => term,
+            Some(sum) => sum.add(&term)?,
+        });
+    }
+    let (name, given, required) = ("the operator", "no term".into(), "at least one term");
+    sum.ok_or(NetworksError::Argument { op, name, given, required })
+}
