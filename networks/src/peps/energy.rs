@@ -198,7 +198,7 @@ impl<S: Sector> SymmetricEnergy<S> {
 /// # use t4a_networks::peps::{energy, SymmetricEnergy};
 /// # use t4a_networks::tape::{Recorded, gradients};
 /// # use t4a_structured::{GradedTensor, Z2};
-/// # fn f(h: &SymmetricEnergy<Z2>, state: &GradedTensor<Z2, Recorded>) -> t4a_networks::error::Result<()> {
+/// # fn f(h: &SymmetricEnergy<Z2>, state: &GradedTensor<Z2, Recorded>) -> Result<(), t4a_networks::NetworksError> {
 /// let gradient = gradients(&energy(h, state)?, &[state.re()])?;
 /// # Ok(()) }
 /// ```
