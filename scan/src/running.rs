@@ -51,7 +51,9 @@ impl Running {
 /// to 1/ε floats; the sum in log-sum-exp has a relative error of at most (5 + 3k)·ε if the maximum has changed k times.
 /// Products of i factors have i roundings.
 ///
-/// Cost: one read and one write per element, two reads for a few long lanes of floats; views are copied first.
+/// Cost: one read and one write per element, two reads for a few long lanes of floats; views are copied first. The
+/// compensation of sums costs 4 to 12 % beside products along contiguous lanes, and 56 % for 256 adjacent lanes of
+/// 1000 steps in the cache (bench `scan`, f32, one thread, AMD EPYC).
 ///
 /// ```
 /// use t4a_scan::{Running, running};
