@@ -11,6 +11,20 @@ def _degeneracy(check_gauge):
     return {"tolerance": None, "broadening": None, "check_gauge": bool(check_gauge), "separable": False}
 
 
+@lru_cache(maxsize=512)
+def _named(name, **options):
+    """The operation of a name and options, which are hashable."""
+    return Op.of({name: options or None})
+
+
+@lru_cache(maxsize=512)
+def _of_matrices(name, is_complex, **options):
+    """An operation of linear algebra."""
+    if "degeneracy" in options:
+        options["degeneracy"] = _degeneracy(options["degeneracy"])
+    return Op.of({"linalg": {"op": {name: options or None}, "complex": is_complex}})
+
+
 def _subscripts(text, ranks):
     """Integer labels of operands and result, of a text as `numpy.einsum` has it."""
     text = text.replace(" ", "")
@@ -52,7 +66,7 @@ def build(apply, asarray, name_of, cast):
         return name_of(x.dtype)
 
     def joint(names):
-        """The complex dtype that all operands have to have, or None."""
+        # The complex dtype that all operands have to have, or None.
         if not any(name.startswith("complex") for name in names):
             return None
         return "complex128" if any(name in ("complex128", "float64") for name in names) else "complex64"
@@ -62,10 +76,10 @@ def build(apply, asarray, name_of, cast):
         name = joint([dtype_of(x) for x in operands])
         return operands if name is None else [x if dtype_of(x) == name else cast(x, name) for x in operands]
 
-    def matrices(op, *operands):
+    def matrices(name, *operands, **options):
         operands = arrays(*operands)
         is_complex = dtype_of(operands[0]).startswith("complex")
-        return apply(Op.of({"linalg": {"op": op, "complex": is_complex}}), *operands)
+        return apply(_of_matrices(name, is_complex, **options), *operands)
 
     def einsum(subscripts, *operands, semiring="standard", memory=None):
         """The contraction that `subscripts` describe, as in `numpy.einsum`; or integer labels:
@@ -74,9 +88,9 @@ def build(apply, asarray, name_of, cast):
         `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bytes for
         intermediate tensors; sums that need more are done in slices.
         """
-        operands = [asarray(x) for x in operands]
         if not isinstance(subscripts, str):
             subscripts = tuple(map(tuple, subscripts))
+        operands = tuple(map(asarray, operands))
         described = [(x.shape, x.dtype) for x in operands]
         try:
             op, name, number = contraction(subscripts, semiring, memory, *described)
@@ -84,12 +98,16 @@ def build(apply, asarray, name_of, cast):
             # Sizes that a compiler keeps open are fixed here: a plan is of one set of shapes.
             described = [(tuple(map(int, shape)), dtype) for shape, dtype in described]
             op, name, number = contraction(subscripts, semiring, memory, *described)
+        return apply_to(op, name, number, operands)[0]
+
+    def apply_to(op, name, number, operands):
+        # Results of a contraction on operands that are cast; the first one has an axis more if the result is a number.
         if name is not None:
             operands = [x if dtype_of(x) == name else cast(x, name) for x in operands]
         if number:
-            operands[0] = operands[0][None]
-        out = apply(op, *operands)[0]
-        return out[0] if number else out
+            operands = [operands[0][None], *operands[1:]]
+        results = apply(op, *operands)
+        return [x[0] for x in results] if number else results
 
     @lru_cache(maxsize=512)
     def contraction(subscripts, semiring, memory, *described):
@@ -120,16 +138,16 @@ def build(apply, asarray, name_of, cast):
     def softmax(x, axis=-1):
         """exp(x) / sum exp(x) along an axis."""
         (x,) = arrays(x)
-        return apply(Op.of({"softmax": {"axis": axis_of(x, axis)}}), x)[0]
+        return apply(_named("softmax", axis=axis_of(x, axis)), x)[0]
 
     def log_softmax(x, axis=-1):
         """x - ln sum exp(x) along an axis."""
         (x,) = arrays(x)
-        return apply(Op.of({"log_softmax": {"axis": axis_of(x, axis)}}), x)[0]
+        return apply(_named("log_softmax", axis=axis_of(x, axis)), x)[0]
 
     def cross_entropy(logits, targets):
         """-log_softmax(logits)[target] of each row; `logits` [n, classes], `targets` [n]."""
-        return apply(Op.of({"cross_entropy": None}), asarray(logits), asarray(targets))[0]
+        return apply(_named("cross_entropy"), asarray(logits), asarray(targets))[0]
 
     def svd(x, check_gauge=True):
         """U [..., m, k], S [..., k], Vh [..., k, n] with k = min(m, n).
@@ -138,69 +156,69 @@ def build(apply, asarray, name_of, cast):
         derivatives of complex ones are taken apart by the tape, and parts depend on phases where the sum does not: they
         need `check_gauge=False`.
         """
-        u, s, vh = matrices({"svd": {"vectors": "thin", "degeneracy": _degeneracy(check_gauge)}}, x)
+        u, s, vh = matrices("svd", x, vectors="thin", degeneracy=bool(check_gauge))
         return u, s[..., 0, :], vh
 
     def svdvals(x):
         """Singular values [..., k]."""
-        return matrices({"svdvals": None}, x)[0][..., 0, :]
+        return matrices("svdvals", x)[0][..., 0, :]
 
     def qr(x):
         """Q [..., m, k], R [..., k, n]; the diagonal of R is not negative."""
-        return tuple(matrices({"qr": {"columns": "thin"}}, x))
+        return tuple(matrices("qr", x, columns="thin"))
 
     def cholesky(x):
         """The lower factor [..., n, n] of (x + xH)/2."""
-        return matrices({"cholesky": None}, x)[0]
+        return matrices("cholesky", x)[0]
 
     def eigh(x, check_gauge=True):
         """Eigenvalues [..., n] and vectors [..., n, n] of (x + xH)/2. `check_gauge`: as for `svd`."""
-        e, v = matrices({"eigh": {"degeneracy": _degeneracy(check_gauge)}}, x)
+        e, v = matrices("eigh", x, degeneracy=bool(check_gauge))
         return e[..., 0, :], v
 
     def eigvalsh(x):
         """Eigenvalues [..., n] of (x + xH)/2."""
-        return matrices({"eigvalsh": None}, x)[0][..., 0, :]
+        return matrices("eigvalsh", x)[0][..., 0, :]
 
     def inv(x):
         """The inverse of x [..., n, n]."""
-        return matrices({"inv": None}, x)[0]
+        return matrices("inv", x)[0]
 
     def det(x):
         """The determinant [...]."""
-        return matrices({"det": None}, x)[0][..., 0, 0]
+        return matrices("det", x)[0][..., 0, 0]
 
     def slogdet(x):
         """Sign and logarithm of the absolute value of the determinant, [...] each."""
-        sign, log = matrices({"slogdet": None}, x)
+        sign, log = matrices("slogdet", x)
         return sign[..., 0, 0], log[..., 0, 0]
 
     def solve(a, b):
         """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is one matrix; x is as b."""
         a, b = arrays(a, b)
         if len(b.shape) == 1:
-            return matrices({"solve": None}, a, b[:, None])[0][:, 0]
-        return matrices({"solve": None}, a, b)[0]
+            return matrices("solve", a, b[:, None])[0][:, 0]
+        return matrices("solve", a, b)[0]
 
     def pinv(x, rtol=None):
         """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
-        return matrices({"pinv": {"rtol": rtol}}, x)[0]
+        return matrices("pinv", x, rtol=rtol)[0]
 
     def expm(x):
         """The exponential of matrices [..., n, n]."""
-        return matrices({"expm": None}, x)[0]
+        return matrices("expm", x)[0]
 
     def sqrtm(x):
         """The principal square root of matrices [..., n, n]."""
-        return matrices({"sqrtm": None}, x)[0]
+        return matrices("sqrtm", x)[0]
 
     def logm(x):
         """The principal logarithm of matrices [..., n, n]."""
-        return matrices({"logm": None}, x)[0]
+        return matrices("logm", x)[0]
 
     def polar(x, side="right"):
         """U [..., n, n] and P [..., n, n] with x = U P, or x = P U for side "left"."""
-        return tuple(matrices({"polar": {"side": side}}, x))
+        return tuple(matrices("polar", x, side=side))
 
     def along(x, axis, reverse):
         is_complex = dtype_of(x).startswith("complex")
@@ -208,7 +226,7 @@ def build(apply, asarray, name_of, cast):
 
     def running(name, x, axis, reverse):
         (x,) = arrays(x)
-        return apply(Op.of({"cumulative": {"kind": name, **along(x, axis, reverse)}}), x)[0]
+        return apply(_named("cumulative", kind=name, **along(x, axis, reverse)), x)[0]
 
     def cumsum(x, axis=0, reverse=False):
         """Running sums along an axis; x of any shape, as the result."""
@@ -233,11 +251,11 @@ def build(apply, asarray, name_of, cast):
     def linear_recurrence(a, b, axis=0, reverse=False):
         """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h of one shape."""
         a, b = arrays(a, b)
-        return apply(Op.of({"linear_recurrence": {**along(a, axis, reverse), "initial": False}}), a, b)[0]
+        return apply(_named("linear_recurrence", **along(a, axis, reverse), initial=False), a, b)[0]
 
     def matrix_recurrence(a, b, reverse=False):
         """H[t] = A[t] H[t - 1] + B[t] from zero: `a` [..., n, d, d], `b` [..., n, d, k], H as `b`."""
-        return apply(Op.of({"matrix_recurrence": {"reverse": bool(reverse), "initial": False}}), *arrays(a, b))[0]
+        return apply(_named("matrix_recurrence", reverse=bool(reverse), initial=False), *arrays(a, b))[0]
 
     def matrix_scan(x, semiring="standard", axis=0, reverse=False, exclusive=False):
         """Running products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
@@ -248,7 +266,7 @@ def build(apply, asarray, name_of, cast):
 
     def recurrent(cell, z, weight, bias, reverse):
         options = {"cell": cell, "reverse": bool(reverse), "bias": bias is not None, "initial": False}
-        return apply(Op.of({"recurrent": options}), *arrays(z, weight, *(() if bias is None else (bias,))))
+        return apply(_named("recurrent", **options), *arrays(z, weight, *(() if bias is None else (bias,))))
 
     def lstm(z, weight, bias=None, reverse=False):
         """States h and memories c [n, batch, width] of an LSTM from zero states: `z` [n, batch, 4 width] are the products with
@@ -269,10 +287,10 @@ def build(apply, asarray, name_of, cast):
         emissions, transitions = arrays(emissions, transitions)
         if lengths is None and len(emissions.shape) == 3:
             lengths = [emissions.shape[1]] * int(emissions.shape[0])
-        lengths = [int(n) for n in lengths or []]
+        lengths = () if lengths is None else tuple(map(int, lengths))
         if any(n < 0 for n in lengths):
             raise ArgumentError(f"the lengths {lengths} of sequences")
-        return apply(Op.of({"log_partition": {"lengths": lengths}}), emissions, transitions)[0]
+        return apply(_named("log_partition", lengths=lengths), emissions, transitions)[0]
 
     def kalman_filter(transition, process, observation, noise, y, mean, covariance):
         """Means [batch, n, d], covariances [n, d, d] and log-likelihoods [batch, n] of the Kalman filter.
@@ -280,7 +298,7 @@ def build(apply, asarray, name_of, cast):
         x_t = transition x_(t-1) + noise of covariance `process`, y_t = observation x_t + noise of covariance `noise`;
         `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric.
         """
-        return tuple(apply(Op.of({"kalman_filter": None}), *arrays(transition, process, observation, noise, y, mean, covariance)))
+        return tuple(apply(_named("kalman_filter"), *arrays(transition, process, observation, noise, y, mean, covariance)))
 
     def graded_contract(x, y, specs, axes):
         """The contraction of two tensors with a symmetry, flat arrays with two `t4a.structured.Spec`s: legs `axes[0]` of x

@@ -34,10 +34,10 @@ def _flags(flags):
 class Op:
     """An operation. Two with the same text are the same operation."""
 
-    __slots__ = ("_handle", "_text")
+    __slots__ = ("_handle", "_text", "_made")
 
     def __init__(self, handle):
-        self._handle, self._text = handle, None
+        self._handle, self._text, self._made = handle, None, {}
 
     def __del__(self):
         lib.t4a_op_free(self._handle)
@@ -79,15 +79,21 @@ class Op:
 
     def jvp(self, moving):
         """Operands, tangents of those that move -> results, tangents of all results, indices."""
-        out = c_void_p()
-        call(lib.t4a_op_jvp, self._handle, _flags(moving), len(moving), byref(out))
-        return Op(out)
+        moving = _flags(moving)
+        return self._derived("t4a_op_jvp", moving)
 
     def vjp(self, given, wanted):
         """Operands, cotangents of the results given -> cotangents of the operands wanted."""
-        out, given, wanted = c_void_p(), _flags(given), _flags(wanted)
-        call(lib.t4a_op_vjp, self._handle, given, len(given), wanted, len(wanted), byref(out))
-        return Op(out)
+        return self._derived("t4a_op_vjp", _flags(given), _flags(wanted))
+
+    def _derived(self, function, *flags):
+        """An operation that a function of the library makes of this one, once for each set of flags."""
+        key = (function, *flags)
+        if key not in self._made:
+            out = c_void_p()
+            call(getattr(lib, function), self._handle, *(x for mask in flags for x in (mask, len(mask))), byref(out))
+            self._made[key] = Op(out)
+        return self._made[key]
 
     def batch(self, size, differ):
         """The operation on examples: operands that differ, and all results, have one more axis in front."""

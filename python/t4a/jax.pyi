@@ -130,6 +130,3 @@ def graded_contract(x: Like, y: Like, specs: tuple[Spec, Spec], axes: tuple[Sequ
 def graded_svd(x: Like, spec: Spec, check_gauge: bool = True) -> tuple[Array, Array, Array, Spec, Spec]:
     """U, S and Vh of a real tensor with a symmetry, rows against columns, and the specs of U and Vh, which have a new
     leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
-
-def joint(names: Like) -> Array:
-    """The complex dtype that all operands have to have, or None."""

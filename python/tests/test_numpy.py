@@ -326,3 +326,15 @@ def test_fork():
             os._exit(0)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_operations_are_made_once_for_each_set_of_options():
+    from t4a import _functions
+
+    made = {gauge: _functions._of_matrices("svd", False, vectors="thin", degeneracy=gauge) for gauge in (True, False)}
+    assert all(f'"check_gauge":{str(gauge).lower()}' in op.text for gauge, op in made.items())
+    assert _functions._of_matrices("svd", False, vectors="thin", degeneracy=True) is made[True]
+    assert _functions._of_matrices("svd", True, vectors="thin", degeneracy=True) != made[True]
+    op = Op.einsum([[1, 2], [2, 3]], [(2, 2), (2, 2)], [1, 3])
+    assert op.vjp([True], [True, False]) is op.vjp([1], [1, 0]) and op.vjp([True], [False, True]) != op.vjp([True], [True, False])
+    assert op.jvp([True, False]) is op.jvp([True, False])

@@ -122,6 +122,21 @@ def test_the_operator_is_the_function():
         torch.ops.t4a.run("{", [x])
 
 
+def test_forward_mode_through_the_operator():
+    x, y, v = noise(3, 4), noise(4, 2), noise(3, 4)
+    op = Op.einsum([[1, 2], [2, 3]], [(3, 4), (4, 2)], [1, 3], "log_sum_exp")
+    f = lambda x: torch.ops.t4a.run(op.text, [x, y])[0]
+    g = lambda x: torch.logsumexp(x[..., None] + y, 1)
+    (got, tangent), (want, wanted) = (torch.func.jvp(f, (x,), (v,)) for f in (f, g))
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(tangent, wanted)
+    inputs = (x.requires_grad_(),)
+    assert torch.autograd.gradcheck(f, inputs, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(f, inputs)
+    with pytest.raises(t4a.UnsupportedError, match="forward mode over reverse"):
+        torch.autograd.gradgradcheck(f, inputs, check_fwd_over_rev=True)
+
+
 def test_export():
     class Product(torch.nn.Module):
         def forward(self, x, y):

@@ -4,7 +4,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import t4a.torch as tt
 import t4a.torch.nn as nn
+from t4a.structured import Leg, Spec
 
 torch.manual_seed(4)
 F64 = {"dtype": torch.float64}
@@ -113,6 +115,29 @@ def test_kalman_is_the_joint_gaussian():
     assert means.shape == (3, 4, 2) and covariances.shape == (4, 2, 2)
     likelihoods.sum().backward()
     assert all(x.grad is not None for x in layer.parameters())
+
+
+def test_graded_weights():
+    u1 = lambda sectors, dual=False: Leg(sectors, dual)
+    spec = Spec((u1({-1: 2, 0: 1, 1: 2}, True), u1({0: 2, 1: 3}), u1({-1: 1, 0: 2})), 1)
+    layer = nn.Weights(spec, **F64)
+    x_spec = Spec((u1({0: 2, 1: 1}), u1({-1: 2, 0: 1, 1: 2})), 1, flux=0)
+    x = noise(x_spec.size).requires_grad_()
+    y, y_spec = layer(x, x_spec, ((1,), (0,)))
+    dense = torch.einsum("ab,bcd->acd", torch.tensor(x_spec.to_dense(x.detach())), layer.dense())
+    torch.testing.assert_close(torch.tensor(y_spec.to_dense(y.detach())), dense.detach())
+    np_places = spec.to_dense(layer.data.detach())
+    torch.testing.assert_close(layer.dense().detach(), torch.tensor(np_places))
+    # The same loss by the dense tensors has the same gradient.
+    (got,) = torch.autograd.grad((y**2).sum(), layer.data)
+    (want,) = torch.autograd.grad((dense**2).sum(), layer.data)
+    torch.testing.assert_close(got, want)
+    assert torch.autograd.gradcheck(lambda x, w: tt.graded_contract(x, w, (x_spec, spec), ((1,), (0,)))[0], (x, layer.data))
+    assert torch.autograd.gradgradcheck(lambda x, w: tt.graded_contract(x, w, (x_spec, spec), ((1,), (0,)))[0], (x, layer.data))
+    assert "rows=1" in repr(layer) and sum(p.numel() for p in layer.parameters()) == spec.size
+    assert [*layer.state_dict()] == ["data"]
+    with pytest.raises(TypeError, match="Spec"):
+        nn.Weights((3, 4))
 
 
 @pytest.mark.parametrize("make, inputs", [

@@ -9,9 +9,10 @@ Derivatives are operations, so that all of them have one reverse rule.
 """
 
 import torch
+from torch._library.autograd import make_autograd_impl
 from torch.autograd import Function, forward_ad
 
-from .._library import ArgumentError
+from .._library import ArgumentError, UnsupportedError
 from .._op import Op
 from ._exchange import run
 
@@ -20,14 +21,13 @@ def described(x):
     return tuple(map(int, x.shape)), str(x.dtype).removeprefix("torch.")
 
 
-def _is_float(name):
-    return name.startswith(("float", "bfloat", "complex"))
+def _is_float(x):
+    return x.is_floating_point() or x.is_complex()
 
 
-def _backward(call, op, tensors, wanted, cotangents):
+def _backward(call, ctx, wanted, cotangents):
     """Cotangents of all tensors, None where none is wanted. `call` runs operations on the tape that this one is on."""
-    results = sum(_is_float(name) for _, name in op.results([described(x) for x in tensors]))
-    cotangents = cotangents[:results]
+    op, tensors, cotangents = ctx.op, ctx.saved_tensors, cotangents[: ctx.floats]
     given = [g is not None for g in cotangents]
     if not any(given) or not any(wanted):
         return [None] * len(tensors)
@@ -35,12 +35,9 @@ def _backward(call, op, tensors, wanted, cotangents):
     return [next(back) if want else None for want in wanted]
 
 
-def _indices(results):
-    return [y for y in results if not (y.is_floating_point() or y.is_complex())]
-
-
-def _save(ctx, op, tensors):
-    ctx.op = op
+def _save(ctx, op, tensors, results):
+    # Results that are no floats are indices, behind the others.
+    ctx.op, ctx.floats = op, sum(map(_is_float, results))
     ctx.save_for_backward(*tensors)
     ctx.set_materialize_grads(False)
 
@@ -48,16 +45,15 @@ def _save(ctx, op, tensors):
 class _Recorded(Function):
     @staticmethod
     def forward(ctx, op, *tensors):
-        _save(ctx, op, tensors)
         results = run(op, tensors)
-        indices = _indices(results)
-        if indices:
-            ctx.mark_non_differentiable(*indices)
+        _save(ctx, op, tensors, results)
+        if ctx.floats < len(results):
+            ctx.mark_non_differentiable(*results[ctx.floats :])
         return tuple(results)
 
     @staticmethod
     def backward(ctx, *cotangents):
-        return None, *_backward(apply, ctx.op, ctx.saved_tensors, ctx.needs_input_grad[1:], cotangents)
+        return None, *_backward(apply, ctx, ctx.needs_input_grad[1:], cotangents)
 
 
 class _Transformed(Function):
@@ -70,9 +66,9 @@ class _Transformed(Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         op, *tensors = inputs
-        _save(ctx, op, tensors)
+        _save(ctx, op, tensors, output)
         ctx.save_for_forward(*tensors)
-        ctx.mark_non_differentiable(*_indices(output))
+        ctx.mark_non_differentiable(*output[ctx.floats :])
 
     backward = _Recorded.backward
 
@@ -125,14 +121,34 @@ def _call_operator(op, *tensors):
 
 def _operator_context(ctx, inputs, output):
     op, operands = inputs
-    _save(ctx, Op.parse(op), operands)
+    _save(ctx, Op.parse(op), operands, output)
 
 
 def _operator_backward(ctx, cotangents):
-    return None, _backward(_call_operator, ctx.op, ctx.saved_tensors, ctx.needs_input_grad[1], cotangents)
+    return None, _backward(_call_operator, ctx, ctx.needs_input_grad[1], cotangents)
 
 
 _operator.register_autograd(_operator_backward, setup_context=_operator_context)
+_on_tape = make_autograd_impl(_operator._opoverload, _operator)
+
+
+def _operator_on_duals(keys, op, operands):
+    """Results with their tangents; without this kernel PyTorch returns zero tangents."""
+    duals = [forward_ad.unpack_dual(x) for x in operands] if forward_ad._current_level >= 0 else []
+    moving = [tangent is not None for _, tangent in duals]
+    if not any(moving):
+        return _on_tape(keys, op, operands)
+    if torch.is_grad_enabled() and any(x.requires_grad for x, _ in duals):
+        # The tape stores operands without tangents: derivatives of gradients would be zero.
+        raise UnsupportedError("forward mode over reverse mode by the operator t4a::run; the functions of t4a.torch have it")
+    jvp = Op.parse(op).jvp(moving)
+    all = torch.ops.t4a.run(jvp.text, [*(x for x, _ in duals), *(t for _, t in duals if t is not None)])
+    count = sum(map(_is_float, all)) // 2
+    return [*map(forward_ad.make_dual, all[:count], all[count : 2 * count]), *all[2 * count :]]
+
+
+_library = torch.library.Library("t4a", "IMPL")
+_library.impl("run", _operator_on_duals, "Autograd", with_keyset=True, allow_override=True)
 
 
 @_operator.register_vmap

@@ -2,11 +2,14 @@
 
 import math as _math
 
+import numpy as _numpy
 import torch as _torch
 
-from . import einsum as _einsum, kalman_filter as _kalman_filter, log_partition as _log_partition
+from ..structured import Spec as _Spec
+from . import einsum as _einsum, graded_contract as _graded_contract, kalman_filter as _kalman_filter
+from . import log_partition as _log_partition
 
-__all__ = ["CRF", "Kalman", "SemiringEinsum", "TensorTrainLinear"]
+__all__ = ["CRF", "Kalman", "SemiringEinsum", "TensorTrainLinear", "Weights"]
 
 
 class CRF(_torch.nn.Module):
@@ -148,3 +151,34 @@ class Kalman(_torch.nn.Module):
     def forward(self, y):
         process, noise, spread = map(self._covariance, (self.process, self.noise, self.spread))
         return _kalman_filter(self.transition, process, self.observation, noise, y, self.mean, spread)
+
+
+class Weights(_torch.nn.Module):
+    """A learned tensor with a symmetry, of which only the blocks that the symmetry allows exist: `data` is the flat array of
+    a `t4a.structured.Spec`. `forward(x, x_spec, axes)` contracts legs `axes[0]` of x with legs `axes[1]` of the weights, and
+    returns a flat array and its spec, as `graded_contract`. A map that is equivariant under the symmetry for all weights.
+    """
+
+    def __init__(self, spec, device=None, dtype=None):
+        super().__init__()
+        if not isinstance(spec, _Spec):
+            raise TypeError(f"a Spec is required, given {type(spec).__name__}")
+        self.spec = spec
+        data = _torch.empty(spec.size, device=device, dtype=dtype)
+        for start, rows, columns in spec.matrices.values():
+            # The variance of an entry of a product with independent normal numbers is 1 in every sector.
+            data[start : start + rows * columns].normal_(std=rows**-0.5)
+        self.data = _torch.nn.Parameter(data)
+
+    def forward(self, x, spec, axes):
+        return _graded_contract(x, self.data, (spec, self.spec), axes)
+
+    def dense(self):
+        """The dense tensor, zero outside of blocks; differentiable by the data."""
+        places = _torch.from_numpy(self.spec.from_dense(_numpy.arange(_math.prod(self.spec.shape)).reshape(self.spec.shape)))
+        zeros = self.data.new_zeros(_math.prod(self.spec.shape))
+        return zeros.scatter(0, places.to(self.data.device), self.data).reshape(self.spec.shape)
+
+    def extra_repr(self):
+        legs = ", ".join(f"{dict(leg.sectors)}{'*' if leg.dual else ''}" for leg in self.spec.legs)
+        return f"{legs}; rows={self.spec.rows}, flux={self.spec.flux}, numbers={self.spec.size} of {_math.prod(self.spec.shape)}"
