@@ -1,5 +1,5 @@
-//! Handles that callers hold. With debug assertions they are counted by type and address: a handle that was released is
-//! an error, and is not released twice. Without them the caller's promise is relied on.
+//! Handles held by callers. With debug assertions handles are counted by type and address: use of a released handle
+//! is an error, and a second release has no effect. Without them handles are trusted.
 
 use crate::error::Failure;
 
@@ -39,7 +39,7 @@ mod table {
     }
 }
 
-/// Without debug assertions: every handle is alive.
+/// Without debug assertions every handle counts as valid.
 #[cfg(not(debug_assertions))]
 mod table {
     pub(super) fn add<T: 'static>(_: *const T) {}
@@ -53,21 +53,21 @@ mod table {
     }
 }
 
-/// The address, as that of one more handle.
+/// Registers one more handle at this address.
 pub(crate) fn made<T: 'static>(at: *const T) -> *const T {
     table::add(at);
     at
 }
 
-/// True if there is a handle to be released; it counts no longer.
+/// Unregisters a handle; returns false if there is none.
 pub(crate) fn released<T: 'static>(at: *const T) -> bool {
     !at.is_null() && table::remove(at)
 }
 
-/// The object of a handle.
+/// Object of a handle.
 ///
 /// # Errors
-/// For null; with debug assertions, for a handle that was released.
+/// For null; with debug assertions, for a released handle.
 ///
 /// # Safety
 /// `at` is null or a handle that was not released.

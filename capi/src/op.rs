@@ -1,4 +1,4 @@
-//! Handles of operations: values, usable from any thread.
+//! Handles of operations: immutable values, usable from any thread.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::AssertUnwindSafe;
@@ -19,7 +19,8 @@ use crate::tensor::TensorMeta;
 #[derive(Debug)]
 pub struct Op {
     pub(crate) any: AnyOperation,
-    /// Made when it is first read; empty for an operation with numbers that no text has.
+    /// Text of the operation, made when first read; empty for an operation with numbers that the text format cannot
+    /// represent.
     text: OnceLock<String>,
 }
 
@@ -43,15 +44,15 @@ pub struct Operand {
 pub struct EinsumOptions {
     /// `sizeof` of the struct.
     pub size: usize,
-    /// Name of the semiring; null is `"standard"`.
+    /// Name of the semiring; null means `"standard"`.
     pub semiring: *const c_char,
-    /// Bytes for intermediate tensors; 0 is no bound.
+    /// Memory limit for intermediate tensors in bytes; 0 means no limit.
     pub memory: usize,
-    /// Elements; 0 is `f64`. Complex ones make a contraction of complex tensors.
+    /// Dtype of elements; 0 means `f64`. A complex dtype makes a contraction of complex tensors.
     pub dtype: DataType,
 }
 
-/// A list of a caller.
+/// Slice of a list of a caller.
 ///
 /// # Safety
 /// `from` is null or valid for `len` reads.
@@ -87,7 +88,7 @@ fn sizes(given: &[i64]) -> Result<Vec<usize>, Failure> {
     sizes.ok_or_else(|| Failure::new(Status::Shape, format!("the impossible shape {given:?}")))
 }
 
-/// Checks the size that a struct begins with.
+/// Checks the size in the first field of a struct.
 fn known(size: usize, least: usize, what: &str) -> Result<(), Failure> {
     match size >= least {
         true => Ok(()),
@@ -106,7 +107,7 @@ fn semiring(name: &str) -> Result<FloatSemiring, Failure> {
     })
 }
 
-/// Writes a handle.
+/// Writes a handle to `out`.
 ///
 /// # Safety
 /// `out` is null or valid for a write.
@@ -118,7 +119,7 @@ unsafe fn put(out: *mut *mut Op, any: AnyOperation) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The operation of a handle.
+/// Operation of a handle.
 ///
 /// # Safety
 /// `op` is null or a handle that was not freed.
@@ -127,7 +128,7 @@ pub(crate) unsafe fn of<'a>(op: *const Op) -> Result<&'a AnyOperation, Failure> 
     Ok(&unsafe { handle::get(op, "the operation") }?.any)
 }
 
-/// A contraction by integer labels.
+/// Creates a contraction by integer labels.
 ///
 /// # Safety
 /// Pointers are null or valid, with as many elements as are announced.
@@ -180,7 +181,7 @@ pub unsafe extern "C" fn t4a_op_einsum(
     unsafe { enter(error, make) }
 }
 
-/// The operation of a text.
+/// Parses the text of an operation.
 ///
 /// # Safety
 /// `text` is null or valid for `len` bytes; `out` and `error` are null or valid for a write.
@@ -202,8 +203,8 @@ pub unsafe extern "C" fn t4a_op_parse(
     unsafe { enter(error, parse) }
 }
 
-/// The text of an operation, with a zero behind it: as much as there is room for. Returns its length; 0 of
-/// null, and of an operation with numbers that no text has.
+/// Writes the text of an operation with a terminating zero, truncated to the size of the buffer. Returns the full
+/// length; 0 for null, and for an operation with numbers that the text format cannot represent.
 ///
 /// # Safety
 /// `op` is null or a handle; `buffer` is null or valid for `room` bytes.
@@ -224,7 +225,7 @@ pub unsafe extern "C" fn t4a_op_text(op: *const Op, buffer: *mut c_char, room: u
     text.len()
 }
 
-/// The operation that returns results and tangents.
+/// Creates the operation that returns results and tangents.
 ///
 /// # Safety
 /// `op` is null or a handle; `moving` is null or valid for `count` bytes; `out` and `error` are null or valid
@@ -248,7 +249,7 @@ pub unsafe extern "C" fn t4a_op_jvp(
     unsafe { enter(error, make) }
 }
 
-/// The operation that returns cotangents.
+/// Creates the operation that returns cotangents.
 ///
 /// # Safety
 /// As [`t4a_op_jvp`].
@@ -277,7 +278,8 @@ pub unsafe extern "C" fn t4a_op_vjp(
     unsafe { enter(error, make) }
 }
 
-/// The operation on a batch, with one more axis in front of results and of operands that differ.
+/// Creates the operation on a batch: results, and operands that differ between examples, have one more leading
+/// axis.
 ///
 /// # Safety
 /// As [`t4a_op_jvp`].
@@ -307,7 +309,7 @@ pub unsafe extern "C" fn t4a_op_batch(
     unsafe { enter(error, make) }
 }
 
-/// Shapes and dtypes of the results, before any work.
+/// Shapes and dtypes of the results, without any work.
 ///
 /// # Safety
 /// `op` is null or a handle; `inputs` is null or valid for `count` structs; `out` is null or valid for `room`
@@ -355,7 +357,7 @@ pub unsafe extern "C" fn t4a_op_results(
     unsafe { enter(error, find) }
 }
 
-/// Frees an operation; null is nothing.
+/// Frees an operation; does nothing for null.
 ///
 /// # Safety
 /// `op` is null or a handle that was not freed.

@@ -1,5 +1,5 @@
-//! Complex tensors of callers are pairs of operands of the engine, real parts before imaginary ones. Operations on
-//! structured tensors take and return parts as tensors of their own.
+//! Complex tensors of callers are pairs of real operands in the engine, real part first. Operations on structured
+//! tensors take and return the parts as separate tensors.
 
 use t4a_diff::Meta;
 use t4a_operations::AnyOperation;
@@ -9,10 +9,11 @@ use t4a_tensor::{AnyTensor, DType};
 use crate::dlpack;
 use crate::error::{Failure, Status};
 
-/// Arrays of the engine for each tensor of the caller: 1, or 2 for a complex one.
+/// Number of engine arrays per tensor of the caller: 1, or 2 for a complex one.
 pub(crate) type Groups = Vec<u8>;
 
-/// Groups whose arrays the mask names all are kept; of others what it names.
+/// Groups restricted to a mask of arrays: groups with all arrays in the mask are kept, others are reduced to their
+/// arrays in the mask.
 fn masked(groups: &[u8], mask: &[bool]) -> Groups {
     let mut mask = mask.iter();
     let mut kept = Groups::new();
@@ -26,7 +27,7 @@ fn masked(groups: &[u8], mask: &[bool]) -> Groups {
     kept
 }
 
-/// True if every operand is a pair.
+/// Returns true if every operand is a pair.
 fn on_pairs(op: &AnyOperation) -> bool {
     match op {
         AnyOperation::ComplexEinsum(_) => true,
@@ -37,7 +38,7 @@ fn on_pairs(op: &AnyOperation) -> bool {
     }
 }
 
-/// The groups of so many arrays that are operands.
+/// Groups of `arrays` arrays that are operands.
 fn operands(op: &AnyOperation, arrays: usize) -> Groups {
     match op {
         AnyOperation::Jvp(jvp) => {
@@ -55,7 +56,7 @@ fn operands(op: &AnyOperation, arrays: usize) -> Groups {
     }
 }
 
-/// The groups of results, of indices as well, that are so many arrays.
+/// Groups of `arrays` arrays that are results, including indices.
 pub(crate) fn results(op: &AnyOperation, arrays: usize) -> Groups {
     let mut groups = own_results(op);
     let known = groups.iter().map(|&group| usize::from(group)).sum();
@@ -63,7 +64,7 @@ pub(crate) fn results(op: &AnyOperation, arrays: usize) -> Groups {
     groups
 }
 
-/// The groups of results in front of others that are one array each.
+/// Groups of the operation's own results, which precede results of one array each.
 fn own_results(op: &AnyOperation) -> Groups {
     match op {
         AnyOperation::Linalg(op) => {
@@ -77,7 +78,7 @@ fn own_results(op: &AnyOperation) -> Groups {
     }
 }
 
-/// Groups of operands, for this number of tensors of the caller.
+/// Groups of operands for this number of tensors of the caller.
 fn operands_of(op: &AnyOperation, tensors: usize) -> Groups {
     match op {
         AnyOperation::Jvp(_) | AnyOperation::Vjp(_) => operands(op, 0),
@@ -86,7 +87,7 @@ fn operands_of(op: &AnyOperation, tensors: usize) -> Groups {
     }
 }
 
-/// Groups of results, for this number of tensors of the caller.
+/// Groups of results for this number of tensors of the caller.
 fn results_of(op: &AnyOperation, tensors: usize) -> Groups {
     let mut groups = own_results(op);
     groups.resize(tensors.max(groups.len()), 1);
@@ -107,30 +108,30 @@ fn spread(mask: &[bool], groups: &[u8], what: &str) -> Result<Vec<bool>, Failure
     }
 }
 
-/// Flags of operands of the caller, for the arrays.
+/// Expands flags of the caller's operands to arrays.
 pub(crate) fn operand_flags(op: &AnyOperation, mask: &[bool]) -> Result<Vec<bool>, Failure> {
     spread(mask, &operands_of(op, mask.len()), "operands")
 }
 
-/// Flags of results of the caller, for the arrays.
+/// Expands flags of the caller's results to arrays.
 pub(crate) fn result_flags(op: &AnyOperation, mask: &[bool]) -> Result<Vec<bool>, Failure> {
     spread(mask, &results_of(op, mask.len()), "results")
 }
 
-/// Real and imaginary part of a complex tensor, as views; others are as they are.
+/// Real and imaginary part of a complex tensor as views; other tensors unchanged.
 pub(crate) fn split(x: AnyTensor) -> Result<Vec<AnyTensor>, Failure> {
     let Some(real) = dlpack::real(x.dtype()) else { return Ok(vec![x]) };
     let (layout, len) = (x.layout().clone(), x.buffer().len() / real.size());
     let strides: Vec<isize> = layout.strides().iter().map(|s| 2 * s).collect();
     let part = |part| -> Result<AnyTensor, Failure> {
         let layout = Layout::from_parts(layout.shape(), &strides, 2 * layout.offset() + part, len)?;
-        // SAFETY: complex numbers are two of these floats side by side.
+        // SAFETY: a complex number is two adjacent floats of this type.
         Ok(unsafe { AnyTensor::from_buffer(x.buffer().clone(), layout, real)? })
     };
     Ok(vec![part(0)?, part(1)?])
 }
 
-/// Tensors of the caller from arrays.
+/// Joins arrays to tensors of the caller.
 pub(crate) fn join(op: &AnyOperation, arrays: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, Failure> {
     let groups = results(op, arrays.len());
     let mut arrays = arrays.into_iter();
@@ -145,18 +146,18 @@ pub(crate) fn join(op: &AnyOperation, arrays: Vec<AnyTensor>) -> Result<Vec<AnyT
     Ok(all)
 }
 
-/// Shapes and dtypes of arrays, of those of tensors.
+/// Shapes and dtypes of arrays from those of tensors.
 pub(crate) fn split_metas(tensors: &[Meta]) -> Vec<Meta> {
     let parts = |x: &Meta| match dlpack::real(x.dtype) {
         Some(dtype) => vec![Meta { shape: x.shape.clone(), dtype }; 2],
-        // Indices are any integers where an operation takes them.
+        // Operations with integer operands accept any integer dtype.
         None if x.dtype.is_int() => vec![Meta { shape: x.shape.clone(), dtype: DType::I64 }],
         None => vec![x.clone()],
     };
     tensors.iter().flat_map(parts).collect()
 }
 
-/// Shapes and dtypes of the tensors that a caller gets.
+/// Shapes and dtypes of the tensors that a caller receives.
 pub(crate) fn join_metas(op: &AnyOperation, arrays: &[Meta]) -> Result<Vec<Meta>, Failure> {
     let mut arrays = arrays.iter();
     let groups = results(op, arrays.len());

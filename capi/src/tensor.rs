@@ -1,4 +1,4 @@
-//! Handles of tensors: immutable, counted, usable from any thread.
+//! Handles of tensors: immutable, reference-counted, usable from any thread.
 
 use std::ffi::c_int;
 use std::ptr::NonNull;
@@ -10,11 +10,11 @@ use crate::dlpack::{self, DataType, Described, DlTensor, FLAG_READ_ONLY, Managed
 use crate::error::{Error, Failure, Status, enter};
 use crate::handle;
 
-/// A tensor given to a consumer is one that it may write into; the elements are copied if others share them.
+/// Flag: the consumer may write to the tensor; the elements are copied if they are shared.
 pub const WRITABLE: u32 = 1;
-/// Column-major strides; the elements are copied if they have others.
+/// Flag: column-major strides; the elements are copied if they have others.
 pub const COLUMN_MAJOR: u32 = 2;
-/// Whatever strides the tensor has; row-major ones otherwise.
+/// Flag: any strides; without it row-major ones.
 pub const STRIDED: u32 = 4;
 
 /// A handle.
@@ -26,7 +26,7 @@ pub struct Tensor {
     _strides: Vec<i64>,
 }
 
-// SAFETY: the pointers of `view` lead into memory that the handle owns and that is never written.
+// SAFETY: the pointers of `view` refer to memory that the handle owns and that is never written.
 unsafe impl Send for Tensor {}
 // SAFETY: as above.
 unsafe impl Sync for Tensor {}
@@ -39,7 +39,7 @@ impl Tensor {
         Ok(handle::made(Arc::into_raw(tensor)))
     }
 
-    /// Releases a handle; null is nothing.
+    /// Releases a handle; does nothing for null.
     ///
     /// # Safety
     /// `tensor` is null or a handle that was not released.
@@ -51,7 +51,7 @@ impl Tensor {
     }
 }
 
-/// Writes a handle.
+/// Writes a handle to `out`.
 ///
 /// # Safety
 /// `out` is null or valid for a write.
@@ -63,8 +63,8 @@ unsafe fn put(out: *mut *const Tensor, any: AnyTensor) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes a tensor over, without a copy where the engine can read it as it is. Its deleter is called once:
-/// when the last handle is released, or here if there is an error.
+/// Takes ownership of a tensor, without a copy where the engine can use it directly. Its deleter is called once:
+/// when the last handle is released, or here in case of an error.
 ///
 /// # Safety
 /// `managed` is null or valid, and its memory stays as it is until the deleter is called; `out` and `error`
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn t4a_tensor_take(
     unsafe { enter(error, take) }
 }
 
-/// A copy of a tensor that the caller keeps.
+/// Copies a tensor that the caller keeps.
 ///
 /// # Safety
 /// `tensor` is null or valid; `out` and `error` are null or valid for a write.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn t4a_tensor_copy(
     unsafe { enter(error, copy) }
 }
 
-/// The same tensor in memory of its own.
+/// Copies a tensor to its own memory.
 pub(crate) fn duplicate(any: &AnyTensor) -> Result<AnyTensor, Failure> {
     let (buffer, layout) = (any.buffer().duplicate()?, any.layout().clone());
     // SAFETY: the same elements in another buffer.
@@ -134,8 +134,8 @@ fn arranged(any: AnyTensor, flags: u32) -> Result<AnyTensor, Failure> {
     Ok(any.to_contiguous()?)
 }
 
-/// Gives a tensor to a consumer and releases the handle, in failure too. Without a copy if strides fit
-/// and, for [`WRITABLE`], the elements have no other owner.
+/// Passes a tensor to a consumer and releases the handle, also in case of an error. No copy is made if strides
+/// match and, for [`WRITABLE`], the elements are not shared.
 ///
 /// # Safety
 /// `tensor` is null or a handle that was not released; `out` and `error` are null or valid for a write.
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn t4a_tensor_give(
     unsafe { enter(error, give) }
 }
 
-/// One more handle of the same tensor: the same pointer, to be released once more.
+/// Creates one more handle of the same tensor: the same pointer, to be released once more.
 ///
 /// # Safety
 /// `tensor` is null or a handle that was not released.
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn t4a_tensor_retain(tensor: *const Tensor) -> *const Tens
     }
 }
 
-/// Releases a handle; null is nothing.
+/// Releases a handle; does nothing for null.
 ///
 /// # Safety
 /// `tensor` is null or a handle that was not released.
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn t4a_tensor_release(tensor: *const Tensor) {
     unsafe { Tensor::release(tensor) };
 }
 
-/// The elements of a tensor, as long as a handle lives; null of null.
+/// Elements of a tensor, valid while a handle exists; null for null.
 ///
 /// # Safety
 /// `tensor` is null or a handle that was not released.

@@ -1,4 +1,4 @@
-//! The library as a C and a C++ program use it, under the address sanitizer; the header against the sources.
+//! The library used by C and C++ programs, with the address sanitizer; the header against the sources.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ fn folder(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(of)
 }
 
-/// Sizes and offsets of the structs here, for assertions of the program.
+/// Sizes and offsets of the structs as defined here, for assertions of the C program.
 fn layout() -> String {
     let mut text = String::new();
     macro_rules! structs {
@@ -40,7 +40,7 @@ fn layout() -> String {
 
 /// Compiles a program with the header of a folder, and runs it.
 fn program(compiler: &str, options: &[&str], header: &str, source: &str) {
-    // The shared library lies beside the tests.
+    // The shared library is in the folder of the test binaries.
     let test = std::env::current_exe().expect("a test has a path");
     let libraries = test.parent().expect("a test lies in a folder");
     assert!(libraries.join("libt4a.so").exists(), "no libt4a.so in {}", libraries.display());
@@ -98,14 +98,14 @@ fn earlier_headers() {
     program("gcc", &["-std=gnu11"], "include", "abi");
 }
 
-/// A released handle is an error, and one that is released twice is ignored.
+/// A released handle is an error, and a second release is ignored.
 #[cfg(all(target_os = "linux", debug_assertions))]
 #[test]
 fn released_handles() {
     program("gcc", &["-std=gnu11"], "include", "released");
 }
 
-/// Names in front of a parenthesis.
+/// Identifiers in front of a parenthesis.
 fn names(text: &str, before: &str) -> BTreeSet<String> {
     text.split(before)
         .skip(1)
@@ -117,7 +117,7 @@ fn names(text: &str, before: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The header declares what the library exports, and nothing else.
+/// The header declares exactly the exported functions.
 #[test]
 fn the_header_is_complete() {
     let header = std::fs::read_to_string(folder("include/t4a.h")).expect("the header");
