@@ -6,6 +6,7 @@
 //! uniform    uniform states in mixed gauge
 //! geometric  environments of uniform states
 //! vumps      VUMPS
+//! grow       growth of its bonds
 //! ```
 //!
 //! # iDMRG
@@ -19,6 +20,7 @@
 //! References: I. McCulloch, *Infinite size density matrix renormalization group, revisited* (2008).
 
 mod geometric;
+mod grow;
 mod operator;
 mod uniform;
 mod vumps;

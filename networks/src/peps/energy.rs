@@ -118,6 +118,7 @@ impl<S: Sector> SymmetricEnergy<S> {
     }
 
     /// The energy per site with its gradient by the fixed point, from the environment of a similar state if there is one.
+    /// The gradient is as exact as the fixed point: see the change in the report.
     ///
     /// Cost: CTMRG, and per application of GMRES about four steps of it.
     ///
@@ -289,7 +290,8 @@ impl<S: Sector> Operation for EnergyOperation<S> {
     }
 }
 
-/// The bond of a state on the engine, and a state of random entries with the symmetries of the square.
+/// A state `[site, left, up, right, down]` of random entries with the symmetries of the square, of norm 1. All four bonds
+/// have the sectors of `bond` and the direction of the site.
 ///
 /// # Errors
 /// As [`Spec::new`]; those of the memory.

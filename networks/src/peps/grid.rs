@@ -115,7 +115,7 @@ impl<S: Sector, A: Array> Grid<S, A> {
     /// `SiteOutOfRange`; as [`Grid::new`].
     pub fn with(&self, row: usize, column: usize, tensor: GradedTensor<S, A>) -> Result<Self> {
         let (mut rows, width) = (self.rows.clone(), self.rows[0].len());
-        let (site, sites) = (row * width + column, width * rows.len());
+        let (site, sites) = (row.saturating_mul(width).saturating_add(column), width * rows.len());
         let place = rows.get_mut(row).and_then(|row| row.get_mut(column));
         *place.ok_or(NetworksError::SiteOutOfRange { op: OP, site, sites })? = tensor;
         Self::new(rows)
