@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StructuredError};
-use crate::leg::MOST_ELEMENTS;
 
 /// Axis of a move: size, and strides in both buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,8 +47,11 @@ pub struct Rearrangement {
     adjoint: OnceLock<Arc<Rearrangement>>,
 }
 
-/// Maximum number of moved elements of a deserialised plan; the check visits each of them.
+/// Maximum number of moved elements of a deserialised plan, and of elements of its buffers.
 const MOST_RECEIVED: usize = 1 << 32;
+
+/// Maximum number of elements of a deserialised plan that the check visits one by one.
+const MOST_COMPARED: usize = 1 << 28;
 
 /// Serialised form of a rearrangement.
 #[derive(Clone, Serialize, Deserialize)]
@@ -98,17 +100,46 @@ impl TryFrom<Data> for Rearrangement {
             let count = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.size));
             let sum = count.and_then(|count| elements.checked_add(count));
             elements =
-                sum.filter(|&n| n <= MOST_ELEMENTS).ok_or_else(|| corrupt("repeated moves"))?;
+                sum.filter(|&n| n <= MOST_RECEIVED).ok_or_else(|| corrupt("repeated moves"))?;
             build.push(one.from, one.to, one.negative, axes.iter().copied());
         }
         let mut plan = build.finish(false, false);
-        // More moved elements than buffer elements: some element is repeated.
-        plan.disjoint =
-            elements <= data.to_len && once(data.to_len, plan.pairs().map(|(_, to, _)| to));
-        plan.disjoint_adjoint =
-            elements <= data.from_len && once(data.from_len, plan.pairs().map(|(from, ..)| from));
+        // More moved elements than buffer elements: some element is repeated. Larger plans with interleaved moves count as
+        // not disjoint, which costs an addition per element.
+        let few = elements.max(data.from_len).max(data.to_len) <= MOST_COMPARED;
+        plan.disjoint = elements <= data.to_len
+            && (apart(&plan, |one| one.to, |axis| axis.to)
+                || few && once(data.to_len, plan.pairs().map(|(_, to, _)| to)));
+        plan.disjoint_adjoint = elements <= data.from_len
+            && (apart(&plan, |one| one.from, |axis| axis.from)
+                || few && once(data.from_len, plan.pairs().map(|(from, ..)| from)));
         Ok(plan)
     }
+}
+
+/// True if the ranges of moves do not overlap and the stride of each axis exceeds the extent of the axes with shorter
+/// strides, so that no index is repeated. Cost: proportional to the number of moves.
+fn apart(
+    plan: &Rearrangement,
+    start: impl Fn(&Move) -> usize,
+    stride: impl Fn(&Axis) -> usize,
+) -> bool {
+    let mut ranges = Vec::with_capacity(plan.moves.len());
+    for one in &plan.moves {
+        let mut axes: Vec<_> =
+            plan.axes(one).iter().map(|axis| (stride(axis), axis.size)).collect();
+        axes.sort_unstable();
+        let mut extent = 0;
+        for (stride, size) in axes {
+            if stride <= extent {
+                return false;
+            }
+            extent += (size - 1) * stride;
+        }
+        ranges.push((start(one), start(one) + extent));
+    }
+    ranges.sort_unstable();
+    ranges.windows(2).all(|pair| pair[0].1 < pair[1].0)
 }
 
 /// True if no index is repeated.

@@ -371,9 +371,45 @@ fn corrupted_plans_are_refused() {
     let long = plan(u64::MAX, "{\"size\":2,\"from\":1,\"to\":1}");
     let error = serde_json::from_str::<Rearrangement>(&long).unwrap_err().to_string();
     assert!(error.contains("elements of a plan"), "{error}");
-    let endless = plan(4, "{\"size\":1152921504606846976,\"from\":0,\"to\":0}");
-    let error = serde_json::from_str::<Rearrangement>(&endless).unwrap_err().to_string();
-    assert!(error.contains("repeated moves"), "{error}");
+    for size in [1u64 << 60, 1 << 40, (1 << 32) + 1] {
+        let endless = plan(4, &format!("{{\"size\":{size},\"from\":0,\"to\":0}}"));
+        let error = serde_json::from_str::<Rearrangement>(&endless).unwrap_err().to_string();
+        assert!(error.contains("repeated moves"), "{error}");
+    }
+}
+
+/// Reading a plan of 2³² elements takes as long as reading a small one, and its claims are checked all the same.
+#[test]
+fn large_plans_are_read_at_once() {
+    let plan = |len: u64, moves: &str, axes: &str| -> Rearrangement {
+        let text = format!(
+            "{{\"from_len\":{len},\"to_len\":{len},\"moves\":[{moves}],\"axes\":[{axes}]}}"
+        );
+        serde_json::from_str(&text).unwrap()
+    };
+    let block = |at: u64, first: u32, rank: u32| {
+        format!(
+            "{{\"from\":{at},\"to\":{at},\"negative\":false,\"first\":{first},\"rank\":{rank}}}"
+        )
+    };
+    let axis =
+        |size: u64, from: u64, to: u64| format!("{{\"size\":{size},\"from\":{from},\"to\":{to}}}");
+    let start = std::time::Instant::now();
+    // A transposed matrix of 2¹⁶ × 2¹⁶.
+    let turned = [axis(1 << 16, 1 << 16, 1), axis(1 << 16, 1, 1 << 16)].join(",");
+    let turned = plan(1 << 32, &block(0, 0, 2), &turned);
+    assert!(turned.is_disjoint());
+    // Two halves one behind the other, and two that overlap in one place.
+    let half = axis(1 << 31, 1, 1);
+    let both = |second| [block(0, 0, 1), block(second, 0, 1)].join(",");
+    assert!(plan(1 << 32, &both(1 << 31), &half).is_disjoint());
+    assert!(!plan(1 << 32, &both((1 << 31) - 1), &half).is_disjoint());
+    // Even and odd places: too many to be compared.
+    let comb = axis(1 << 31, 2, 2);
+    assert!(!plan(1 << 32, &[block(0, 0, 1), block(1, 0, 1)].join(","), &comb).is_disjoint());
+    let comb = axis(1 << 10, 2, 2);
+    assert!(plan(1 << 11, &[block(0, 0, 1), block(1, 0, 1)].join(","), &comb).is_disjoint());
+    assert!(start.elapsed() < std::time::Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 fn rng_legs() -> Vec<t4a_structured::Leg<U1>> {
