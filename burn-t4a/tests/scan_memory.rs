@@ -173,14 +173,13 @@ fn gradients_leave_no_memory() {
 }
 
 /// Seconds for the gradient with respect to xs of `scans` consecutive scans over n elements.
-fn seconds(scans: usize, n: usize, memory: Memory) -> f64 {
+fn seconds(scans: usize, n: usize, options: &Options) -> f64 {
     let xs = Tensor::<AD, 2>::ones([n, 64], &T4aDevice).require_grad();
-    let options = Options::default().memory(memory);
     let step = |(): (), c: Tensor<AD, 1>, x: Tensor<AD, 1>| (c * 0.5 + x, ());
     let begin = Instant::now();
     let mut c = Tensor::<AD, 1>::zeros([64], &T4aDevice);
     for _ in 0..scans {
-        c = scan::<AD, _, _, _, _, _, _, ()>(step, (), c, xs.clone(), &options).unwrap().0;
+        c = scan::<AD, _, _, _, _, _, _, ()>(step, (), c, xs.clone(), options).unwrap().0;
     }
     let gradients = c.sum().backward();
     assert!(xs.grad(&gradients).is_some());
@@ -188,10 +187,22 @@ fn seconds(scans: usize, n: usize, memory: Memory) -> f64 {
 }
 
 /// Eight times the work takes about eight times as long, not sixty-four times.
+#[track_caller]
+fn linear(seconds: impl Fn(usize) -> f64) {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let least = |count| (0..3).map(|_| seconds(count)).fold(f64::MAX, f64::min);
+    let (few, many) = (least(1), least(8));
+    println!("{few} s and {many} s");
+    assert!(many < 20.0 * few, "{many} s after {few} s");
+}
+
 #[test]
 fn time_of_recorded_steps_is_linear_in_their_number() {
-    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-    let least = |n| (0..3).map(|_| seconds(1, n, Memory::StoreAll)).fold(f64::MAX, f64::min);
-    let (few, many) = (least(1_000), least(8_000));
-    assert!(many < 20.0 * few, "{many} s after {few} s");
+    linear(|count| seconds(1, 1_000 * count, &Options::default().memory(Memory::StoreAll)));
+}
+
+/// Short scans, of four spans each unless they are recorded as they are.
+#[test]
+fn time_of_many_scans_is_linear_in_their_number() {
+    linear(|count| seconds(100 * count, 10, &Options::default()));
 }

@@ -190,6 +190,11 @@ impl Schedule {
         }
     }
 
+    /// Number of differentiated spans.
+    pub fn spans(&self) -> usize {
+        self.steps.div_ceil(self.length())
+    }
+
     /// Actions of the backward pass, from the cotangents of the last carry to those of the first.
     pub fn backward(&self) -> Actions {
         let (steps, length) = (self.steps, self.length());

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use t4a_diff::array::Shape;
 use t4a_diff::{Array, Value};
@@ -22,8 +23,11 @@ pub trait Tape: Array<Integers: Send, Flags: Send> + Send + 'static {
     /// Identifies the tape if there are several.
     type Kind: Copy + Debug + Send + 'static;
 
-    /// Most spans of a reverse pass.
+    /// Most spans of a reverse pass of one scan.
     const SPANS: usize = usize::MAX;
+    /// While the reverse passes of all scans have at least this number of spans, further short scans are recorded
+    /// directly unless [`Options::memory`] is set.
+    const ALL_SPANS: usize = usize::MAX;
 
     /// The tape that it is on.
     fn kind(&self) -> Self::Kind;
@@ -115,6 +119,33 @@ const TRIES: usize = 3;
 /// Scans of at most so many steps are recorded as they are unless memory is said: [`Options::memory`].
 const FEW: usize = 4;
 
+/// The same for scans of at most so many steps while there are many spans: [`Tape::ALL_SPANS`].
+const SHORT: usize = 64;
+
+/// Number of spans of pending and running reverse passes of all tapes.
+static EXPECTED: AtomicUsize = AtomicUsize::new(0);
+
+/// The spans of one scan, counted until the value is dropped.
+struct Expected(usize);
+
+impl Expected {
+    fn new(spans: usize) -> Self {
+        EXPECTED.fetch_add(spans, Relaxed);
+        Self(spans)
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        EXPECTED.fetch_sub(self.0, Relaxed);
+    }
+}
+
+/// True if a scan is recorded as it is unless memory is said.
+fn is_recorded<T: Tape>(length: usize) -> bool {
+    length <= FEW || length <= SHORT && EXPECTED.load(Relaxed) >= T::ALL_SPANS
+}
+
 /// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for, nothing is tracked or steps
 /// are few.
 ///
@@ -132,7 +163,7 @@ pub fn scan_on_tape<T: Tape>(
         return run(&steps, &consts, init, &xs);
     }
     let policy = match options.memory {
-        None if steps.length <= FEW => {
+        None if is_recorded::<T>(steps.length) => {
             check(&steps, [&consts, &init, &xs])?;
             return run(&steps, &consts, init, &xs);
         }
@@ -198,6 +229,7 @@ struct Residuals<T: Tape> {
     xs: Flat<T::Below>,
     stored: Stored<Flat<T::Below>>,
     carries: usize,
+    _expected: Expected,
 }
 
 impl<T: Tape> Residuals<T> {
@@ -354,7 +386,8 @@ fn forward<T: Tape>(
         Ok::<_, ScanError>(carry)
     })?;
     let outputs = last.into_iter().chain(ys.finish()?).collect();
-    Ok((outputs, Residuals { steps, kind, schedule, unit, consts, xs, stored, carries }))
+    let _expected = Expected::new(schedule.spans());
+    Ok((outputs, Residuals { steps, kind, schedule, unit, consts, xs, stored, carries, _expected }))
 }
 
 /// Cotangents of the tracked operands, packed, of a scan of which nothing was kept: its steps run once more.

@@ -93,6 +93,17 @@ fn least(
 }
 
 #[test]
+fn spans_are_those_of_the_reverse_pass() {
+    let policies = [Policy::Carries, Policy::Sqrt, Policy::Segment(3), Policy::Revolve(2)];
+    for (policy, n) in policies.into_iter().flat_map(|policy| (0..40).map(move |n| (policy, n))) {
+        let schedule = Schedule::new(policy, n).unwrap();
+        let reversed =
+            schedule.backward().filter(|action| matches!(action, Action::Reverse { .. }));
+        assert_eq!(schedule.spans(), reversed.count(), "{policy:?} of {n}");
+    }
+}
+
+#[test]
 fn revolve_needs_the_fewest_steps() {
     let mut table = std::collections::HashMap::new();
     for s in 1..8 {

@@ -264,6 +264,8 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
 
     /// Each span occupies a thread until the pass ends.
     const SPANS: usize = 512;
+    /// Each pass of a span copies a table of all nodes and locks all graphs: time is quadratic in their number.
+    const ALL_SPANS: usize = 256;
 
     fn kind(&self) {}
     fn is_tracked(&self) -> bool {
