@@ -1,7 +1,7 @@
 //! Removal of identity operations, and compact storage of constants of one number.
 //!
 //! ```text
-//! sum or mean along an axis of size 1      its operand
+//! sum or mean along an axis of size 1      its operand + 0, which is +0 for −0; its operand if that is a sum
 //! product or quotient with ones            the other operand
 //! constant of one number                   one element with stride 0
 //! ```
@@ -13,7 +13,7 @@ use burn_backend::Backend;
 use burn_t4a::T4aTensor;
 use t4a_tensor::{AnyTensor, DType, Number};
 
-use crate::fuse::{Binary, Elementwise, engine, is_engine, same, squeezed};
+use crate::fuse::{Binary, Elementwise, Reduction, engine, is_engine, same, squeezed};
 use crate::recording::Instruction;
 use crate::tensor::{Any, Meta};
 
@@ -83,13 +83,21 @@ pub(crate) fn simplify<B: Backend>(
             is_one[*value] = uniform(x) == Some(1.0);
         }
     }
+    // Sums begin with +0, so that none is −0.
+    let mut is_sum = vec![false; metas.len()];
     let mut alias: Vec<usize> = (0..metas.len()).collect();
     let mut kept = Vec::with_capacity(instructions.len());
     for mut one in instructions {
         one.operands.iter_mut().for_each(|value| *value = alias[*value]);
         let equal = one.elementwise.and_then(|what| match what {
-            Elementwise::Reduce(_, axis) => {
-                (metas[one.operands[0]].shape.get(axis) == Some(&1)).then_some(0)
+            Elementwise::Reduce(_, axis) if metas[one.operands[0]].shape.get(axis) == Some(&1) => {
+                one.elementwise = is_engine::<B>().then_some(Elementwise::Scalar(Binary::Add, 0.0));
+                is_sum[one.first] = true;
+                is_sum[one.operands[0]].then_some(0)
+            }
+            Elementwise::Reduce(Reduction::Sum, _) => {
+                is_sum[one.first] = true;
+                None
             }
             Elementwise::Scalar(Binary::Mul | Binary::Div, 1.0) => Some(0),
             Elementwise::Binary(Binary::Mul | Binary::Div) if is_one[one.operands[1]] => Some(0),
