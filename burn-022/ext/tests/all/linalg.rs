@@ -47,6 +47,28 @@ fn gradients_are_those_of_the_identities() {
     }
 }
 
+/// Of matrices that are regular, singular to rounding, singular, not finite; its gradient at diag(2, ½) is that of
+/// `a₂₂/a₁₁`.
+#[test]
+fn reciprocal_condition_numbers() {
+    for device in devices() {
+        let a = [
+            [[2.0, 0.0], [0.0, 0.5]],
+            [[0.1, 0.3], [0.2, 0.6]],
+            [[1.0, 2.0], [2.0, 4.0]],
+            [[f32::NAN, 0.0], [0.0, 1.0]],
+        ];
+        let x = Tensor::<3>::from_floats(a, &device.autodiff()).require_grad();
+        let found: Tensor<1> = linalg::rcond(x.clone()).unwrap();
+        let r = found.clone().into_data().to_vec::<f32>().unwrap();
+        assert_eq!((r[0], r[2], r[3]), (0.25, 0.0, 0.0));
+        assert!(r[1] < 1e-6, "{r:?}");
+        let gradients = found.narrow(0, 0, 1).sum().backward();
+        let own = x.grad(&gradients).unwrap().narrow(0, 0, 1).reshape([2, 2]);
+        close(own, TensorData::from([[-0.125f32, 0.0], [0.0, 0.5]]));
+    }
+}
+
 #[test]
 fn complex_matrices_are_pairs() {
     for device in devices() {
