@@ -61,6 +61,29 @@ fn low_rank_tensors_are_recovered() {
 }
 
 #[test]
+fn a_limited_cache_changes_the_cost_alone() {
+    let run = |options: &CrossOptions| {
+        let calls = Cell::new(0);
+        let f = |p: &[usize]| {
+            calls.set(calls.get() + 1);
+            1.0 / (1.0 + p.iter().sum::<usize>() as f64)
+        };
+        let (train, report) = interpolate(Function::new(&[6; 6], f), options).unwrap();
+        assert_eq!(report.evaluations, calls.get());
+        (elements(&train), report.evaluations)
+    };
+    let (want, least) = run(&CrossOptions::new());
+    let mut before = least;
+    for limit in [1_000_000, 300, 50, 1, 0] {
+        let (got, evaluations) = run(&CrossOptions::new().cache_values(limit));
+        assert_eq!(got, want);
+        assert!(evaluations >= before, "{limit}: {evaluations}, {before}");
+        before = evaluations;
+    }
+    assert!(before > 2 * least, "{before} without a cache, {least} with one");
+}
+
+#[test]
 fn each_point_is_computed_once() {
     let seen = RefCell::new(HashSet::new());
     let f = |p: &[usize]| {

@@ -191,6 +191,11 @@ fn operators() {
     close(&dense(&a.apply(&f).unwrap()), &product(&m, &x), 1e-12);
     let compression = Compression::new().tolerance(1e-13);
     close(&dense(&a.apply_compressed(&f, &compression).unwrap().0), &product(&m, &x), 1e-11);
+    for factorisation in [Factorisation::Svd, Factorisation::Lu, Factorisation::Cross] {
+        let compression = compression.factorisation(factorisation);
+        let (zipped, _) = a.apply_zip_up(&f, &compression).unwrap();
+        close(&dense(&zipped), &product(&m, &x), 1e-10);
+    }
     let adjoint = a.adjoint().unwrap().to_dense().unwrap().to_vec().unwrap();
     for (i, j) in (0..6).flat_map(|i| (0..12).map(move |j| (i, j))) {
         assert_eq!(adjoint[j * 6 + i], m[i * 12 + j].conj());
@@ -212,6 +217,13 @@ fn operators() {
     close(&dense(&diagonal.apply(&f).unwrap()), &dense(&g.hadamard(&f).unwrap()), 1e-12);
     let identity = TrainOperator::identity(&inputs).unwrap();
     close(&dense(&identity.apply(&f).unwrap()), &x, 0.0);
+    // For the identity the zip-up truncates as the compression does.
+    let [f, _] = pair();
+    let (identity, cut) =
+        (TrainOperator::identity(&SIZES).unwrap(), Compression::new().max_bond(2));
+    let (zipped, want) = (identity.apply_zip_up(&f, &cut).unwrap().0, f.compress(&cut).unwrap().0);
+    assert_eq!(zipped.bonds(), want.bonds());
+    close(&dense(&zipped), &dense(&want), 1e-11);
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl<'a, T: LinalgScalar> CrossInterpolation<'a, T> {
     /// range; `Length`, `Index` for initial pivots; `Function`, `Batch`, `NonFinite` with the point at which the
     /// function failed.
     pub fn new(function: Function<'a, T>, options: &CrossOptions) -> Result<Self> {
-        let mut samples = Samples::new(OP, function)?;
+        let mut samples = Samples::new(OP, function, options.cache_values)?;
         let sizes = samples.sizes().to_vec();
         options.validate(OP, &sizes)?;
         let generator = Generator::new(options.seed);

@@ -1,4 +1,6 @@
-//! Function values by point: each one is computed once and kept.
+//! Function values by point: each one is computed once and kept, as far as the number of kept values has no limit.
+//! With a limit there are two halves of it: new values enter the young one, which becomes the old one when it is full,
+//! and values of the old one that are used move to the young one. So the values that were used last are kept.
 //!
 //! A point has a key of 128 bits, the sum of one number per site and index. If the multi-indices number at
 //! most 2¹²⁸ these are the digits of a mixed radix, and keys are exact. Otherwise they are random, and two of `N`
@@ -40,12 +42,20 @@ pub(super) struct Samples<'a, T> {
     function: Function<'a, T>,
     /// Key of each index of each site.
     keys: Vec<Vec<u128>>,
-    cache: HashMap<u128, T, BuildHasherDefault<KeyHasher>>,
+    cache: ValueCache<T>,
+    /// The older half of a limited cache.
+    old: ValueCache<T>,
+    /// Values of one half.
+    half: usize,
+    evaluations: usize,
     max_value: f64,
 }
 
+type ValueCache<T> = HashMap<u128, T, BuildHasherDefault<KeyHasher>>;
+
 impl<'a, T: LinalgScalar> Samples<'a, T> {
-    pub(super) fn new(op: &'static str, function: Function<'a, T>) -> Result<Self> {
+    /// Values of a function, of which at most `limit` are kept.
+    pub(super) fn new(op: &'static str, function: Function<'a, T>, limit: usize) -> Result<Self> {
         let sizes = function.sizes();
         if sizes.is_empty() {
             return Err(TrainError::Sites { op, required: 1, given: 0 });
@@ -55,16 +65,38 @@ impl<'a, T: LinalgScalar> Samples<'a, T> {
             return Err(TrainError::value(op, message));
         }
         let keys = keys(sizes);
-        Ok(Self { function, keys, cache: HashMap::default(), max_value: 0.0 })
+        let [cache, old] = [ValueCache::default(), ValueCache::default()];
+        Ok(Self { function, keys, cache, old, half: limit / 2, evaluations: 0, max_value: 0.0 })
     }
 
     pub(super) fn sizes(&self) -> &[usize] {
         self.function.sizes()
     }
 
-    /// Number of points evaluated.
+    /// Number of points evaluated; with a limit, points count again when they are evaluated again.
     pub(super) fn evaluations(&self) -> usize {
-        self.cache.len()
+        self.evaluations
+    }
+
+    /// A kept value.
+    fn find(&mut self, key: u128) -> Option<T> {
+        if let Some(&value) = self.cache.get(&key) {
+            return Some(value);
+        }
+        let value = self.old.remove(&key)?;
+        self.keep(key, value);
+        Some(value)
+    }
+
+    /// Keeps a value; true if it was not there.
+    fn keep(&mut self, key: u128, value: T) -> bool {
+        if self.half == 0 {
+            return true;
+        }
+        if self.cache.len() >= self.half {
+            self.old = std::mem::take(&mut self.cache);
+        }
+        self.cache.insert(key, value).is_none()
     }
 
     /// The largest `|F|` seen.
@@ -95,8 +127,8 @@ impl<'a, T: LinalgScalar> Samples<'a, T> {
         for (i, &row) in left.iter().enumerate() {
             for (j, &col) in right.iter().enumerate() {
                 let (at, key) = (i * right.len() + j, row.wrapping_add(col));
-                match self.cache.get(&key) {
-                    Some(&value) => out[at] = value,
+                match self.find(key) {
+                    Some(value) => out[at] = value,
                     None => missing.push((at, key)),
                 }
             }
@@ -115,8 +147,8 @@ impl<'a, T: LinalgScalar> Samples<'a, T> {
         let mut out = vec![T::ZERO; keys.len()];
         let mut missing: Vec<(usize, u128)> = Vec::new();
         for (i, &key) in keys.iter().enumerate() {
-            match self.cache.get(&key) {
-                Some(&value) => out[i] = value,
+            match self.find(key) {
+                Some(value) => out[i] = value,
                 None => missing.push((i, key)),
             }
         }
@@ -139,7 +171,7 @@ impl<'a, T: LinalgScalar> Samples<'a, T> {
             let values = self.function.values(op, &Points::new(&flat, width))?;
             for (&(at, key), value) in batch.iter().zip(values) {
                 out[at] = value;
-                self.cache.insert(key, value);
+                self.evaluations += usize::from(self.keep(key, value));
                 self.max_value = self.max_value.max(magnitude(value));
             }
         }
