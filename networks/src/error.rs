@@ -53,6 +53,11 @@ pub enum NetworksError {
     /// A state of norm zero, or one that is orthogonal to everything it is compared with.
     #[error("{op}: the norm of the state is {norm}; it has to be positive and finite")]
     Norm { op: &'static str, norm: f64 },
+    /// A linear system of a chain whose solution still changes.
+    #[error(
+        "{op}: the solution changed by {change:e} of its size in sweep {sweeps}, the last one; {required:e} is required"
+    )]
+    Unconverged { op: &'static str, change: f64, sweeps: usize, required: f64 },
     /// More terms, states or numbers than the operation has room for.
     #[error("{op}: {what} exceed {limit}")]
     TooLarge { op: &'static str, what: &'static str, limit: usize },

@@ -33,22 +33,32 @@
 //! | evolution in real and imaginary time | [`Tdvp`], [`Tebd`] |
 //! | finite temperature | [`thermal`] |
 //! | functions as tensor trains, cross interpolation, quantics | [`train`], [`cross`], [`quantics`] |
+//! | derivatives of ground states | [`GroundState`], [`Mpo::weighted`] |
+//! | energies, fidelities, likelihoods to differentiate | [`Mps::energy`], [`Mps::ln_fidelity`], [`Mps::log_likelihood`] |
+//! | a chain as a function of features | [`contract_features`] |
+//! | functions of ITensorMPS, TeNPy, MPSKit, tensor4all | [`coming_from`] |
+//! | dense cores and trains as chains | [`Mps::from_cores`], [`train::TensorTrain::to_mps`] |
 //!
-//! Overlaps, energies and sums of states are differentiable over arrays that are: [`Mps::inner_array`],
-//! [`Mps::matrix_element_array`], [`Mpo::inner_array`], and what [`peps`] computes in given environments, as is the
-//! energy of an iPEPS ([`peps::energy()`]). Other searches and evolutions compute on the engine, whose arrays have
-//! gradients by [`tape`].
+//! Overlaps, energies and sums of states are differentiable over arrays that are, as [`Mps::inner_array`],
+//! [`Mps::matrix_element_array`], [`Mpo::inner_array`] and the functions of the table, what [`peps`] computes in given
+//! environments, and the energy of an iPEPS ([`peps::energy()`]). Other searches and evolutions compute on the engine, whose
+//! arrays have gradients by [`tape`], and [`GroundState`] differentiates their result by implicit functions.
 #![forbid(unsafe_code)]
 
+pub mod coming_from;
+mod cores;
 pub mod cross;
 mod dmrg;
 mod environment;
 mod error;
 mod evolve;
+mod features;
 mod fill;
+mod ground;
 mod infinite;
 mod mpo;
 mod mps;
+mod overlaps;
 pub mod peps;
 pub mod quantics;
 mod report;
@@ -61,9 +71,12 @@ pub mod train;
 
 use t4a_linalg::svd::Truncation;
 
+pub use cores::DenseCore;
 pub use dmrg::{Dmrg, DmrgOptions, Update};
 pub use error::{NetworksError, Result};
 pub use evolve::{EvolveOptions, Tdvp, Tebd};
+pub use features::{Contracted, contract_features};
+pub use ground::{GroundState, ResponseOptions};
 pub use infinite::{
     Idmrg, IdmrgOptions, InfiniteMpo, UniformMps, Vumps, VumpsOptions, VumpsReport,
 };

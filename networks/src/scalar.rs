@@ -1,9 +1,9 @@
 //! Numbers of one-element tensors, and small tensors to start from.
 
 use t4a_algebra::c64;
-use t4a_diff::Array;
+use t4a_diff::{Array, Eager};
 use t4a_structured::{GradedTensor, Leg, Sector, Spec};
-use t4a_tensor::DType;
+use t4a_tensor::{DType, TensorError};
 
 use crate::error::Result;
 
@@ -52,4 +52,54 @@ pub(crate) fn unfused<S: Sector, A: Array>(x: GradedTensor<S, A>) -> Result<Grad
     let (spec, re, im) = x.into_parts();
     let legs = spec.legs().iter().map(Leg::unfused).collect();
     Ok(GradedTensor::new(Spec::new(legs, spec.flux(), spec.rows())?, re, im)?)
+}
+
+/// The same tensor over arrays of the engine.
+pub(crate) fn on_engine<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<GradedTensor<S>> {
+    let im = x.im().map(|im| im.elements()).transpose()?;
+    Ok(GradedTensor::new(x.spec().clone(), x.re().elements()?.into(), im.map(Into::into))?)
+}
+
+/// A tensor of the engine as a constant over arrays like `like`, in its type.
+pub(crate) fn constant_like<S: Sector, A: Array>(
+    x: &GradedTensor<S>,
+    like: &A,
+) -> Result<GradedTensor<S, A>> {
+    let over = |x: &Eager| Ok::<A, TensorError>(like.constant(x.elements()?.cast(like.dtype())?));
+    let (re, im) = (over(x.re())?, x.im().map(over).transpose()?);
+    Ok(GradedTensor::new(x.spec().clone(), re, im)?)
+}
+
+/// The norm of a tensor as an array of one element without a derivative; 1 for zeros.
+pub(crate) fn fixed_norm<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<A> {
+    let (re, im) = (x.re().detach(), x.im().map(Array::detach));
+    if x.spec().is_empty() {
+        return Ok(x.re().full(&[1], 1.0));
+    }
+    let norm = GradedTensor::new(x.spec().clone(), re, im)?.norm()?.reshape(&[1]);
+    Ok(norm.fill(&norm.equals(0.0), 1.0))
+}
+
+/// The tensor divided by an array of one element.
+pub(crate) fn divided<S: Sector, A: Array>(
+    x: &GradedTensor<S, A>,
+    by: &A,
+) -> Result<GradedTensor<S, A>> {
+    if x.spec().is_empty() {
+        return Ok(x.clone());
+    }
+    let (re, im) = (x.re().div(by), x.im().map(|im| im.div(by)));
+    Ok(GradedTensor::new(x.spec().clone(), re, im)?)
+}
+
+/// The tensor multiplied by an array of one element.
+pub(crate) fn multiplied<S: Sector, A: Array>(
+    x: &GradedTensor<S, A>,
+    by: &A,
+) -> Result<GradedTensor<S, A>> {
+    if x.spec().is_empty() {
+        return Ok(x.clone());
+    }
+    let (re, im) = (x.re().mul(by), x.im().map(|im| im.mul(by)));
+    Ok(GradedTensor::new(x.spec().clone(), re, im)?)
 }

@@ -4,7 +4,6 @@
 //! mod      the search: sweeps, reports, stop and go on
 //! options  options as a builder
 //! local    the update of one or two sites
-//! overlap  lower states that the search is orthogonal to
 //! ```
 //!
 //! Signs of fermions are in the operator (see [`sites`](crate::sites)), so the effective operator of a site is the same
@@ -15,7 +14,6 @@
 
 mod local;
 mod options;
-mod overlap;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -28,8 +26,8 @@ use crate::environment::Environments;
 use crate::error::Result;
 use crate::mpo::Mpo;
 use crate::mps::Mps;
+use crate::overlaps::Overlaps;
 use crate::report::{Flow, Report};
-use overlap::Overlaps;
 
 const OP: &str = "dmrg";
 
@@ -91,7 +89,7 @@ impl<'a, S: Sector> Dmrg<'a, S> {
         let mut state = start;
         state.orthogonalise(0)?;
         state.normalise()?;
-        let overlaps = lower.iter().map(|x| Overlaps::new(x, &state)).collect::<Result<_>>()?;
+        let overlaps = lower.iter().map(|x| Overlaps::new(OP, x, &state)).collect::<Result<_>>()?;
         let environments = Environments::new(operator, &state, 0)?;
         Ok(Self { operator, state, options, environments, overlaps, sweeps: 0, last: None })
     }

@@ -7,7 +7,7 @@ use t4a_structured::{GradedTensor, Sector, einsum};
 use super::Mpo;
 use crate::error::{NetworksError, Result};
 use crate::mps::stacked;
-use crate::scalar::{complex, edge, entry};
+use crate::scalar::{complex, edge, entry, multiplied};
 
 /// Part of the norm below which an operator counts as its adjoint: the square root of what rounding leaves of the
 /// difference of two squares.
@@ -45,7 +45,41 @@ impl<S: Sector, A: Array> Mpo<S, A> {
             let what = "the second operator".into();
             return Err(NetworksError::Charge { op, what, given, required });
         }
-        Ok(Self { tensors: stacked(&self.tensors, &other.tensors)? })
+        Ok(Self { tensors: stacked(&[&self.tensors, &other.tensors])? })
+    }
+
+    /// `Σₖ cₖ Oₖ` with numbers that are arrays of one element, over arrays and in the type of these: the parameters of a
+    /// Hamiltonian, in which everything that is computed from the sum is differentiable. Bonds are direct sums.
+    ///
+    /// # Errors
+    /// `Length` unless there is one array of one element per operator, at least one; `Charge` for operators of different
+    /// charges; `Chain` for other sites.
+    pub fn weighted(operators: &[Mpo<S>], weights: &[A]) -> Result<Self> {
+        let op = "weighted sum";
+        let (what, required, given) = ("weights", operators.len().max(1), weights.len());
+        if required != given || operators.is_empty() {
+            return Err(NetworksError::Length { op, what, required, given });
+        }
+        let mut terms = Vec::with_capacity(given);
+        for (k, (operator, weight)) in operators.iter().zip(weights).enumerate() {
+            if weight.shape().iter().product::<usize>() != 1 {
+                let (what, required, given) =
+                    ("elements per weight", 1, weight.shape().iter().product());
+                return Err(NetworksError::Length { op, what, required, given });
+            }
+            operators[0].check_sites(op, operator)?;
+            let (required, given) = (operators[0].charge(), operator.charge());
+            if required != given {
+                let (given, required) = (given.to_string(), required.to_string());
+                let what = format!("operator {k}");
+                return Err(NetworksError::Charge { op, what, given, required });
+            }
+            let mut tensors = operator.over(weight)?.tensors;
+            tensors[0] = multiplied(&tensors[0], &weight.reshape(&[1]))?;
+            terms.push(tensors);
+        }
+        let terms: Vec<&[GradedTensor<S, A>]> = terms.iter().map(|x| &x[..]).collect();
+        Ok(Self { tensors: stacked(&terms)? })
     }
 
     pub(super) fn check_sites(&self, op: &'static str, other: &Self) -> Result<()> {

@@ -7,24 +7,26 @@ use t4a_structured::{GradedTensor, Sector};
 use super::Mps;
 use crate::error::{NetworksError, Result};
 
-/// Direct sums of tensors along the bonds; the ends stay bonds of one state.
+/// Direct sums of the tensors of at least one chain along the bonds; the ends stay bonds of one state.
 pub(crate) fn stacked<S: Sector, A: Array>(
-    a: &[GradedTensor<S, A>],
-    b: &[GradedTensor<S, A>],
+    chains: &[&[GradedTensor<S, A>]],
 ) -> Result<Vec<GradedTensor<S, A>>> {
-    let n = a.len();
-    if n == 1 {
-        return Ok(vec![a[0].add(&b[0])?]);
-    }
+    let n = chains[0].len();
     let mut sums = Vec::with_capacity(n);
-    for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        let axes = [0, a.spec().legs().len() - 1];
+    for i in 0..n {
+        let all: Vec<&GradedTensor<S, A>> = chains.iter().map(|chain| &chain[i]).collect();
+        if n == 1 {
+            let sum = all[1..].iter().try_fold(all[0].clone(), |sum, x| sum.add(x));
+            sums.push(sum?);
+            break;
+        }
+        let axes = [0, all[0].spec().legs().len() - 1];
         let axes = match i {
             0 => &axes[1..],
             _ if i == n - 1 => &axes[..1],
             _ => &axes[..],
         };
-        sums.push(GradedTensor::direct_sum(&[a, b], axes)?);
+        sums.push(GradedTensor::direct_sum(&all, axes)?);
     }
     Ok(sums)
 }
@@ -61,6 +63,6 @@ impl<S: Sector, A: Array> Mps<S, A> {
                 required,
             });
         }
-        Ok(Self { tensors: stacked(&self.tensors, &other.tensors)?, center: None })
+        Ok(Self { tensors: stacked(&[&self.tensors, &other.tensors])?, center: None })
     }
 }

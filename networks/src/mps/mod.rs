@@ -15,6 +15,7 @@
 //! dense       vectors of all amplitudes
 //! canonical   orthogonality centre, truncation
 //! overlap     inner products and matrix elements, over any arrays
+//! log         energies, fidelities, likelihoods of long chains, over any arrays
 //! algebra     sums, multiples
 //! apply       operators on states
 //! fit         the closest state to a product
@@ -31,6 +32,7 @@ mod data;
 mod dense;
 mod fit;
 mod initial;
+mod log;
 mod measure;
 mod overlap;
 mod sample;

@@ -10,17 +10,17 @@ use crate::models::{t_v, xxz};
 type D = Dual<Eager>;
 
 /// The same tensors with pseudo-random tangents times `size`.
-fn duals<S: Sector>(tensors: &[GradedTensor<S>], size: f64) -> Vec<GradedTensor<S, D>> {
+pub(crate) fn duals<S: Sector>(tensors: &[GradedTensor<S>], size: f64) -> Vec<GradedTensor<S, D>> {
     let dual = |(k, x): (usize, &GradedTensor<S>)| {
         let tangent = check::noise(x.re(), k as u64);
         let re = Dual::new(x.re().clone(), t4a_diff::Array::scale(&tangent, size));
-        GradedTensor::new(x.spec().clone(), re, None).unwrap()
+        GradedTensor::new(x.spec().clone(), re, x.im().cloned().map(Dual::constant)).unwrap()
     };
     tensors.iter().enumerate().map(dual).collect()
 }
 
 /// The tensors moved along the same tangents.
-fn moved<S: Sector>(tensors: &[GradedTensor<S>], step: f64) -> Vec<GradedTensor<S>> {
+pub(crate) fn moved<S: Sector>(tensors: &[GradedTensor<S>], step: f64) -> Vec<GradedTensor<S>> {
     let moved = |(k, x): (usize, &GradedTensor<S>)| {
         let tangent = check::noise(x.re(), k as u64);
         let tangent = GradedTensor::new(x.spec().clone(), tangent, None).unwrap();
@@ -29,11 +29,11 @@ fn moved<S: Sector>(tensors: &[GradedTensor<S>], step: f64) -> Vec<GradedTensor<
     tensors.iter().enumerate().map(moved).collect()
 }
 
-fn tangent(x: (D, Option<D>)) -> f64 {
+pub(crate) fn tangent(x: (D, Option<D>)) -> f64 {
     check::elements(&x.0.into_tangent())[0]
 }
 
-fn difference(f: impl Fn(f64) -> f64) -> f64 {
+pub(crate) fn difference(f: impl Fn(f64) -> f64) -> f64 {
     let step = f64::EPSILON.cbrt();
     (f(step) - f(-step)) / (2.0 * step)
 }

@@ -3,6 +3,7 @@
 mod dense;
 mod evolution;
 mod gradients;
+mod ground;
 mod infinite;
 mod models;
 mod search;

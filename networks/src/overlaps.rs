@@ -2,14 +2,13 @@
 
 use t4a_structured::{GradedTensor, Sector, einsum};
 
-use super::OP;
 use crate::error::{NetworksError, Result};
 use crate::mps::Mps;
 use crate::scalar::edge;
 
 /// `⟨state|other⟩` but for some sites: the other state in the basis of the environments of these sites.
 #[derive(Clone, Debug)]
-pub(super) struct Overlaps<S> {
+pub(crate) struct Overlaps<S> {
     other: Mps<S>,
     /// `[other In, bra Out]` of the sites before i.
     left: Vec<GradedTensor<S>>,
@@ -19,13 +18,13 @@ pub(super) struct Overlaps<S> {
 
 impl<S: Sector> Overlaps<S> {
     /// Of a state whose centre is site 0.
-    pub(super) fn new(other: &Mps<S>, state: &Mps<S>) -> Result<Self> {
-        other.check_legs(OP, (0..state.len()).map(|i| state.physical(i)))?;
+    pub(crate) fn new(op: &'static str, other: &Mps<S>, state: &Mps<S>) -> Result<Self> {
+        other.check_legs(op, (0..state.len()).map(|i| state.physical(i)))?;
         let (required, given) = (state.charge(), other.charge());
         if required != given {
             let (given, required) = (given.to_string(), required.to_string());
-            let what = "a lower state".into();
-            return Err(NetworksError::Charge { op: OP, what, given, required });
+            let what = "another state".into();
+            return Err(NetworksError::Charge { op, what, given, required });
         }
         let (x, n) = (state.tensors(), state.len());
         let ends = [x[0].spec().legs()[0].dual(), x[n - 1].spec().legs()[2].dual()];
@@ -38,7 +37,7 @@ impl<S: Sector> Overlaps<S> {
     }
 
     /// Site i becomes part of one side.
-    pub(super) fn pass(&mut self, i: usize, x: &GradedTensor<S>, to_right: bool) -> Result<()> {
+    pub(crate) fn pass(&mut self, i: usize, x: &GradedTensor<S>, to_right: bool) -> Result<()> {
         let (other, bra) = (&self.other.tensors()[i], x.conj()?);
         if to_right {
             let next = einsum("kb,kpm,bpn->mn", &[&self.left[i], other, &bra])?;
@@ -54,13 +53,13 @@ impl<S: Sector> Overlaps<S> {
     }
 
     /// The other state on site i.
-    pub(super) fn one_site(&self, i: usize) -> Result<GradedTensor<S>> {
+    pub(crate) fn one_site(&self, i: usize) -> Result<GradedTensor<S>> {
         let (x, right) = (self.other.tensors(), &self.right[self.other.len() - 1 - i]);
         Ok(einsum("kb,kpm,mn->bpn", &[&self.left[i], &x[i], right])?.repartition(2)?)
     }
 
     /// The other state on sites i and i + 1.
-    pub(super) fn two_sites(&self, i: usize) -> Result<GradedTensor<S>> {
+    pub(crate) fn two_sites(&self, i: usize) -> Result<GradedTensor<S>> {
         let (x, right) = (self.other.tensors(), &self.right[self.other.len() - 2 - i]);
         let all = [&self.left[i], &x[i], &x[i + 1], right];
         Ok(einsum("kb,kpm,mqc,cn->bpqn", &all)?.repartition(2)?)
