@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::vec::IntoIter;
 
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
-use burn_backend::{Shape, TensorMetadata};
+use burn_backend::{DType, Shape, TensorMetadata};
 
 #[doc(hidden)]
 pub use burn_backend::Backend;
@@ -22,7 +22,11 @@ pub use burn_dispatch::Dispatch;
 pub use burn_t4a_derive::DispatchTree as Tree;
 #[cfg(burn_line = "0.21")]
 pub use burn_t4a_derive::Tree;
+use t4a_diff::Value;
 pub use t4a_diff::tree::{StaticValue, Structure, TreeError};
+
+use crate::ext::operation::{Operand, Operations};
+use crate::ext::primitive::{Bools, Floats, Indices};
 
 /// Leaf of a tree: a tensor of any kind.
 #[derive(Clone, Debug)]
@@ -42,6 +46,39 @@ impl<B: Backend> Leaf<B> {
             Self::Float(x) => x.shape(),
             Self::Int(x) => x.shape(),
             Self::Bool(x) => x.shape(),
+        }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Float(x) => x.dtype(),
+            Self::Int(x) => x.dtype(),
+            Self::Bool(x) => x.dtype(),
+        }
+    }
+
+    /// The operand of an operation.
+    pub(crate) fn into_operand(self) -> Operand<B>
+    where
+        B: Operations,
+    {
+        match self {
+            Self::Float(x) => Value::Float(Floats(x)),
+            Self::Int(x) => Value::Integers(Indices(x)),
+            Self::Bool(x) => Value::Flags(Bools(x)),
+        }
+    }
+
+    /// The leaf of an operand.
+    pub(crate) fn of_operand(x: Operand<B>) -> Self
+    where
+        B: Operations,
+    {
+        match x {
+            Value::Float(x) => Self::Float(x.0),
+            Value::Integers(x) => Self::Int(x.0),
+            Value::Flags(x) => Self::Bool(x.0),
         }
     }
 

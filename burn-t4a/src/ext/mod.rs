@@ -10,6 +10,7 @@
 //! | complex tensors as pairs of real tensors | [`Complex`] |
 //! | nested arguments and results, including structs (pytrees) | [`tree`] |
 //! | user-defined operation as a value, on every backend | [`operation`] |
+//! | functions with user-defined derivative rules, in Burn's tensors (`custom_vjp`, `custom_jvp`) | [`custom`] |
 //! | node of the tape with a user-defined rule | [`tape`] |
 //! | rejection of nested functions on one backend type | [`level`] |
 //! | precision of products on GPUs, with the feature `cubecl` | `cube` |
@@ -18,6 +19,7 @@
 pub mod complex;
 #[cfg(feature = "cubecl")]
 pub mod cube;
+pub mod custom;
 pub mod einsum;
 mod engine;
 mod error;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use burn_backend::Shape;
 use burn_backend::tensor::IntTensor;
 use t4a_diff::Value;
-use t4a_scan::body::{Flat, Options, Repeated, Steps, same};
+use t4a_scan::body::{Flat, Options, Repeated, Steps, associative, same};
 use t4a_scan::{Result, ScanError};
 
 use super::prepared::{build, flatten};
@@ -167,4 +167,29 @@ pub(crate) fn selected<B: Operations>(
         }
         (_, new) => new,
     }
+}
+
+/// [`associative`] on trees.
+///
+/// # Errors
+/// Those of [`associative`]; `Structure` for a composition of another structure.
+pub(crate) fn composed<B: Operations, F, X>(
+    mut combine: F,
+    xs: X,
+    axis: usize,
+    reverse: bool,
+) -> Result<X>
+where
+    F: FnMut(X, X) -> X,
+    X: Tree<B>,
+{
+    let (structure, xs) = flatten(xs);
+    let mut flat = |a, b| {
+        let [a, b] = [a, b].map(|x| build("an operand of combine", &structure, x));
+        let (given, y) = flatten(combine(a?, b?));
+        same("a composition", &given, &structure)?;
+        Ok(y)
+    };
+    let ys = associative(&mut flat, xs, axis, reverse)?;
+    build("ys", &structure, ys)
 }

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use t4a_diff::Value;
 use t4a_scan::body::{Flat, Memory, Options, Steps, same};
 use t4a_scan::{Result, ScanError};
 
-use crate::ext::operation::{Operand, Operations};
-use crate::ext::primitive::{Bools, Floats, Indices};
+use crate::ext::operation::Operations;
+use crate::ext::primitive::Floats;
 use crate::ext::tree::{self, Leaf, Structure, Tree, TreeError};
 
 /// A scan over flat lists, and the structures of its results.
@@ -35,12 +34,7 @@ impl<B: Operations> fmt::Debug for Prepared<B> {
 /// Splits a tree into its structure and its leaves as operands.
 pub(crate) fn flatten<B: Operations, T: Tree<B>>(tree: T) -> (Structure, Flat<Floats<B>>) {
     let (structure, all) = tree::flatten(tree);
-    let value = |leaf| match leaf {
-        Leaf::Float(x) => Value::Float(Floats(x)),
-        Leaf::Int(x) => Value::Integers(Indices(x)),
-        Leaf::Bool(x) => Value::Flags(Bools(x)),
-    };
-    (structure, all.into_iter().map(value).collect())
+    (structure, all.into_iter().map(Leaf::into_operand).collect())
 }
 
 /// Builds a tree from leaves; `role` names it in errors.
@@ -52,12 +46,7 @@ pub(crate) fn build<B: Operations, T: Tree<B>>(
     structure: &Structure,
     all: Flat<Floats<B>>,
 ) -> Result<T> {
-    let leaf = |value: Operand<B>| match value {
-        Value::Float(x) => Leaf::Float(x.0),
-        Value::Integers(x) => Leaf::Int(x.0),
-        Value::Flags(x) => Leaf::Bool(x.0),
-    };
-    tree::build(structure, all.into_iter().map(leaf).collect()).map_err(refused(what))
+    tree::build(structure, all.into_iter().map(Leaf::of_operand).collect()).map_err(refused(what))
 }
 
 fn refused(what: &'static str) -> impl Fn(TreeError) -> ScanError {

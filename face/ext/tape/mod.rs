@@ -18,7 +18,7 @@
 //! In Burn 0.21 `backward` locks all graphs: a rule that calls it deadlocks. In Burn 0.22 a rule may call
 //! `backward` of another graph.
 
-mod operation;
+pub(crate) mod operation;
 #[cfg(burn_line = "0.21")]
 pub(crate) mod passes;
 
@@ -252,18 +252,18 @@ pub fn is_tracked<B: Backend, C: CheckpointStrategy>(x: &Tracked<B, C>) -> bool 
 
 /// Shape, dtype and device of an input, to create a zero cotangent.
 #[derive(Debug)]
-struct Argument<B: Backend> {
+pub(crate) struct Argument<B: Backend> {
     shape: Shape,
     dtype: FloatDType,
     device: Device<B>,
 }
 
 impl<B: Backend> Argument<B> {
-    fn of(x: &FloatTensor<B>) -> Self {
+    pub(crate) fn of(x: &FloatTensor<B>) -> Self {
         Self { shape: x.shape(), dtype: x.dtype().into(), device: float_device::<B>(x) }
     }
 
-    fn zeros(&self) -> FloatTensor<B> {
+    pub(crate) fn zeros(&self) -> FloatTensor<B> {
         B::float_zeros(self.shape.clone(), &self.device, self.dtype)
     }
 

@@ -2,9 +2,9 @@
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
+use burn_backend::{AutodiffBackend, Backend};
 use t4a_diff::{Array, Dual, Kept, Operation, Outcome, Reverse, Value};
 use t4a_tensor::route::Route;
 
@@ -112,13 +112,44 @@ fn recorded<O: Operation, B: Operations, C: CheckpointStrategy>(
     let primitives: Vec<FloatTensor<B>> =
         floats.iter().map(|x| primitive::<B, C>(x).clone()).collect();
     let tracked: Vec<bool> = floats.iter().map(is_tracked::<B, C>).collect();
-    let (own, entered) = entered::<B, C>(floats);
-    let start = || Recorded::run(op, below(inputs, primitives.into_iter()), tracked, outer);
+    let mut rest = None;
+    let mut results = record_list::<_, B, C, O::Error>(floats, || {
+        let below = below(inputs, primitives.into_iter());
+        let ((values, count, extra), recorded) = Recorded::run(op, below, tracked, outer)?;
+        rest = Some((count, extra));
+        Ok((values, recorded))
+    })?;
+    let (count, extra) = rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
+    let hidden = results.split_off(count).into_iter().map(Floats).collect();
+    let results = results.into_iter().map(Floats).collect();
+    Ok(Outcome { results, hidden, extra: extra.into_iter().map(above).collect() })
+}
+
+/// Residuals of a node with any number of inputs and outputs, and its rule.
+pub(crate) trait Residuals<B: Backend>: Send + 'static {
+    /// Cotangents of the inputs from those of the outputs; `None` is zero.
+    fn vjp(self, cotangents: Vec<Option<FloatTensor<B>>>) -> Vec<Option<FloatTensor<B>>>;
+}
+
+/// Values from inputs, one of which is tracked, as one node: `start` gives at least one output and the residuals.
+///
+/// # Errors
+/// Those of `start`; nothing is recorded then.
+pub(crate) fn record_list<R, B, C, E>(
+    inputs: Vec<Tracked<B, C>>,
+    start: impl FnOnce() -> Result<(Vec<FloatTensor<B>>, R), E>,
+) -> Result<Vec<Tracked<B, C>>, E>
+where
+    R: Residuals<B>,
+    B: Backend,
+    C: CheckpointStrategy,
+{
+    let (own, entered) = entered::<B, C>(inputs);
     match own.len() {
-        1 => node::<O, B, C, 1>(own, entered, start),
-        2 => node::<O, B, C, 2>(own, entered, start),
-        3 => node::<O, B, C, 3>(own, entered, start),
-        _ => node::<O, B, C, 4>(own, entered, start),
+        1 => node::<R, B, C, E, 1>(own, entered, start),
+        2 => node::<R, B, C, E, 2>(own, entered, start),
+        3 => node::<R, B, C, E, 3>(own, entered, start),
+        _ => node::<R, B, C, E, 4>(own, entered, start),
     }
 }
 
@@ -126,7 +157,7 @@ fn recorded<O: Operation, B: Operations, C: CheckpointStrategy>(
 type Earlier<B> = Option<(Handed<B>, usize)>;
 
 /// At most four inputs of a node. The first one is the token of those before if there are more.
-fn entered<B: Operations, C: CheckpointStrategy>(
+fn entered<B: Backend, C: CheckpointStrategy>(
     floats: Vec<Tracked<B, C>>,
 ) -> (Vec<Tracked<B, C>>, Earlier<B>) {
     if floats.len() <= 4 {
@@ -184,8 +215,9 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
         let recorded = Self { op: op.clone(), kept, results, first, floats, tracked };
         Ok(((values, results, out.extra), recorded))
     }
+}
 
-    /// Cotangents of the float operands, in their order.
+impl<O: Operation, B: Operations> Residuals<B> for Recorded<O, B> {
     fn vjp(self, cotangents: Vec<Option<FloatTensor<B>>>) -> Vec<Option<FloatTensor<B>>> {
         let mut cotangents: Vec<_> = cotangents.into_iter().map(|x| x.map(Floats)).collect();
         let hidden = cotangents.split_off(self.results);
@@ -201,31 +233,34 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
     }
 }
 
-fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
+fn node<R: Residuals<B>, B: Backend, C: CheckpointStrategy, E, const N: usize>(
     own: Vec<Tracked<B, C>>,
     earlier: Earlier<B>,
-    start: impl FnOnce() -> Result<(Values<B>, Recorded<O, B>), O::Error>,
-) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
+    start: impl FnOnce() -> Result<(Vec<FloatTensor<B>>, R), E>,
+) -> Result<Vec<Tracked<B, C>>, E> {
     let Ok(own) = <[Tracked<B, C>; N]>::try_from(own) else {
         unreachable!("the number of inputs was matched on");
     };
-    let mut rest = None;
-    let output = record::<B, C, _, O::Error, N>(
+    let mut several = None;
+    let output = record::<B, C, _, E, N>(
         own,
         |_, _| {
-            let ((mut values, results, extra), recorded) = start()?;
+            let (mut values, residuals) = start()?;
             // An only result is the output of the node.
             let handed = (values.len() > 1).then(|| Handed::<B>::new(values.len()));
-            let output = match handed {
+            let output = match &handed {
                 None => values.swap_remove(0),
-                Some(_) => recorded.first.number(),
+                Some(handed) => {
+                    let number = Argument::<B>::of(&values[0]).number();
+                    several = Some((values, handed.clone()));
+                    number
+                }
             };
-            rest = Some((values, results, extra, handed.clone()));
-            Ok((output, (recorded, handed)))
+            Ok((output, (residuals, handed)))
         },
-        |(recorded, handed): (Recorded<O, B>, Option<Handed<B>>), cotangent, _| {
+        |(residuals, handed): (R, Option<Handed<B>>), cotangent, _| {
             let cotangents = handed.map_or_else(|| vec![Some(cotangent)], |given| given.take());
-            let mut all = recorded.vjp(cotangents);
+            let mut all = residuals.vjp(cotangents);
             if let Some((handed, places)) = earlier {
                 // Tokens have places too, without cotangents.
                 (4..=places).step_by(4).for_each(|place| all.insert(place, None));
@@ -236,17 +271,13 @@ fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
             std::array::from_fn(|_| all.next().flatten())
         },
     )?;
-    let (values, count, extra, handed) =
-        rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
-    let mut results = match handed {
-        None => vec![Floats(output)],
-        Some(handed) => {
-            let leave = |(place, y)| Floats(handed.leave::<C>(&output, place, y));
+    Ok(match several {
+        None => vec![output],
+        Some((values, handed)) => {
+            let leave = |(place, y)| handed.leave::<C>(&output, place, y);
             values.into_iter().enumerate().map(leave).collect()
         }
-    };
-    let hidden = results.split_off(count);
-    Ok(Outcome { results, hidden, extra: extra.into_iter().map(above).collect() })
+    })
 }
 
 /// Operands with these floats, below the tape.

@@ -11,6 +11,7 @@
 //! elements  steps that a tape records one by one
 //! repeat    loops that end when a test fails, and branches
 //! fixed     solutions of x = f(θ, x), by steps of one body
+//! associative  running compositions by an associative function
 //! broyden   their method where f is no contraction
 //! span      the derivative of a span of steps, in the reverse pass of that node
 //! ```
@@ -33,6 +34,7 @@
 //! # Ok::<(), t4a_scan::ScanError>(())
 //! ```
 
+mod associative;
 mod below;
 mod broyden;
 mod elements;
@@ -44,6 +46,7 @@ mod span;
 mod steps;
 mod tape;
 
+pub use associative::associative;
 pub use below::{ScanBelow, scan_below_tape};
 pub use fixed::{FixedPoint, Method, SolveBelow, fixed_point, fixed_point_below_tape};
 pub use level::{Level, iterate_below_level, scan_below_level, switch_below_level};

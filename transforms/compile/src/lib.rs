@@ -27,6 +27,7 @@
 //! | reason of a new trace or of eager execution | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
 //! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
 //! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of `burn_t4a::ext::tree` |
+//! | a function as text for XLA and other compilers | [`stablehlo`] |
 //! | recordings for a custom interpreter | [`graph`] |
 //! | machine code for long scans over small states | the feature `jit` |
 
@@ -44,6 +45,7 @@
 // key         cache key of a program
 // archive     serialisation of programs
 // graph       recordings for other interpreters
+// export      recordings as StableHLO text
 // cache       programs by key, and call statistics
 // compiled    compile(f): looks up a program or records one
 
@@ -54,6 +56,7 @@ mod cache;
 mod call;
 mod compiled;
 mod error;
+mod export;
 mod fuse;
 pub mod graph;
 mod key;
@@ -72,4 +75,5 @@ pub use backend::Traced;
 pub use cache::Counters;
 pub use compiled::{Compiled, compile};
 pub use error::{CompileError, Result};
+pub use export::{ExportError, stablehlo};
 pub use tensor::{BoolKind, FloatKind, IntKind, Kind, QuantizedKind, TracedTensor};

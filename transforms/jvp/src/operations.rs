@@ -170,7 +170,7 @@ impl<B: Operations> Level for Jvp<B> {
     }
 }
 
-fn moves<B: Operations>(x: &Operand<Jvp<B>>) -> bool {
+pub(crate) fn moves<B: Operations>(x: &Operand<Jvp<B>>) -> bool {
     matches!(x, Value::Float(x) if x.0.moves())
 }
 
@@ -178,15 +178,15 @@ fn constant<B: Backend>(x: Floats<B>) -> Upper<B> {
     Floats(JvpTensor::constant(x.0))
 }
 
-fn constant_value<B: Operations>(x: Operand<B>) -> Operand<Jvp<B>> {
+pub(crate) fn constant_value<B: Operations>(x: Operand<B>) -> Operand<Jvp<B>> {
     x.map(constant, |x| Indices(x.0), |x| Bools(x.0))
 }
 
-fn below<B: Operations>(inputs: &[Operand<Jvp<B>>]) -> Vec<Operand<B>> {
+pub(crate) fn below<B: Operations>(inputs: &[Operand<Jvp<B>>]) -> Vec<Operand<B>> {
     inputs.iter().map(|x| dual(x).below()).collect()
 }
 
-fn dual<B: Operations>(x: &Operand<Jvp<B>>) -> Value<Dual<Floats<B>>> {
+pub(crate) fn dual<B: Operations>(x: &Operand<Jvp<B>>) -> Value<Dual<Floats<B>>> {
     let float = |x: Upper<B>| Dual { value: Floats(x.0.primal), tangent: x.0.tangent.map(Floats) };
     x.clone().map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
@@ -196,6 +196,6 @@ fn moving<B: Operations>(x: Dual<Floats<B>>) -> Upper<B> {
     Floats(JvpTensor { primal: x.value.0, tangent: x.tangent.map(|t| t.0) })
 }
 
-fn above<B: Operations>(x: Value<Dual<Floats<B>>>) -> Operand<Jvp<B>> {
+pub(crate) fn above<B: Operations>(x: Value<Dual<Floats<B>>>) -> Operand<Jvp<B>> {
     x.map(moving, |x| Indices(x.0), |x| Bools(x.0))
 }

@@ -136,7 +136,7 @@ impl<F> Vectorized<F> {
         // An empty batch is one chunk, since the function determines the output shapes.
         for start in (0..size.max(1)).step_by(step) {
             let range = start..(start + step).min(size);
-            running.chunk(range.len(), start == 0);
+            running.chunk(range.len(), start == 0, range.len() == size);
             let part = (range.len() < size).then(|| range.clone());
             let entered = leaves.iter().zip(&axes).map(|(leaf, &axis)| {
                 let leaf = leaf.clone();

@@ -69,6 +69,28 @@ pub enum VmapError {
     /// The chunk size is 0.
     #[error("a chunk has at least one example")]
     Chunk,
+    /// Examples cannot exchange values here.
+    #[error("a collective operation: the call of vmap {problem}")]
+    Collective {
+        /// The reason.
+        problem: &'static str,
+    },
+    /// The sources of a shuffle are not one example for each example.
+    #[error("pshuffle: {size} numbers below {size} are required, given {sources:?}")]
+    Sources {
+        /// Given sources.
+        sources: Vec<usize>,
+        /// Number of examples.
+        size: usize,
+    },
+    /// A result was requested with a wrong rank.
+    #[error("all_gather: the result has rank {required}, asked for with rank {given}")]
+    Rank {
+        /// Rank of the result.
+        required: usize,
+        /// Requested rank.
+        given: usize,
+    },
 }
 
 /// A mapped leaf.

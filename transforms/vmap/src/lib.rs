@@ -25,6 +25,7 @@
 //! | other axes, operands shared by all examples | [`Vectorized::in_axes`], [`Vectorized::out_axes`], [`Axes`] |
 //! | bounded memory: examples in chunks | [`Vectorized::chunk`] |
 //! | random numbers, per example or shared | [`Vectorized::random`], [`Random`] |
+//! | sums, means and exchanges between examples | [`collective`] |
 //! | structs as arguments and results | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | an ensemble of modules | `burn_t4a_transforms::module::stack` |
 //!
@@ -32,7 +33,8 @@
 //! examples share.
 
 // Batching rules: `rows` for methods with a common pattern, `movement` for all kinds of tensors, `module` for networks,
-// `operations` for operations outside of Burn's traits, `random` for random numbers.
+// `operations` for operations outside of Burn's traits, `custom` for functions with derivative rules of their own,
+// `random` for random numbers.
 
 #![forbid(unsafe_code)]
 
@@ -41,6 +43,8 @@ mod axes;
 mod backend;
 mod bool;
 mod call;
+pub mod collective;
+mod custom;
 mod error;
 mod float;
 mod int;

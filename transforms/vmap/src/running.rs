@@ -24,6 +24,8 @@ pub(crate) struct Call {
     /// Number of draws of `drawn` that this chunk has consumed.
     pub(crate) seen: usize,
     pub(crate) first_chunk: bool,
+    /// True if the chunk contains all examples.
+    pub(crate) whole: bool,
 }
 
 thread_local! {
@@ -52,16 +54,18 @@ impl Running {
             drawn: Vec::new(),
             seen: 0,
             first_chunk: true,
+            whole: true,
         };
         CALLS.with_borrow_mut(|calls| calls.push(call));
         Self { held }
     }
 
-    /// Starts the next chunk, with `size` examples.
-    pub(crate) fn chunk(&self, size: usize, first: bool) {
+    /// Starts the next chunk, with `size` examples; `whole` if these are all.
+    pub(crate) fn chunk(&self, size: usize, first: bool, whole: bool) {
         CALLS.with_borrow_mut(|calls| {
             if let Some(call) = calls.last_mut() {
-                (call.size, call.seen, call.first_chunk) = (size, 0, first);
+                (call.size, call.seen) = (size, 0);
+                (call.first_chunk, call.whole) = (first, whole);
             }
         });
     }

@@ -294,3 +294,82 @@ fn an_ensemble_has_a_size() {
     let y: Tensor<B, 1> = vmap(f).in_axes(None).size(2).call(counted([3])).unwrap();
     same(y, (weights * counted([3]).unsqueeze()).sum_dim(1).squeeze_dim(1));
 }
+
+/// Exchanges of three examples, one of them of a tensor that they share.
+#[test]
+fn examples_exchange_values() {
+    use burn_t4a_vmap::collective::{
+        Own, all_gather, axis_index, axis_size, pmax, pmean, pmin, pshuffle, psum,
+    };
+    let x = || Tensor::<B, 2>::from_floats([[1.0, 20.0], [3.0, 10.0], [2.0, 60.0]], &T4aDevice);
+    let run = |f: fn(Tensor<V, 1>) -> Tensor<V, 1>| -> Vec<f32> {
+        let y: Tensor<B, 2> = vmap(f).call(x()).unwrap();
+        y.into_data().to_vec().unwrap()
+    };
+    let twice = |x: [f32; 2]| [x, x, x].concat();
+    assert_eq!(run(|x| psum::<Own, _, _>(x).unwrap()), twice([6.0, 90.0]));
+    assert_eq!(run(|x| pmean::<Own, _, _>(x).unwrap()), twice([2.0, 30.0]));
+    assert_eq!(run(|x| pmax::<Own, _, _>(x).unwrap()), twice([3.0, 60.0]));
+    assert_eq!(run(|x| pmin::<Own, _, _>(x).unwrap()), twice([1.0, 10.0]));
+    assert_eq!(
+        run(|x| pshuffle::<Own, _, 1>(x, &[2, 0, 1]).unwrap()),
+        [2.0, 60.0, 1.0, 20.0, 3.0, 10.0]
+    );
+    let place = |x: Tensor<V, 1>| {
+        let at = axis_index::<Own, B>(&x.device()).unwrap();
+        x * at.float() + axis_size::<Own, B>().unwrap() as f32
+    };
+    assert_eq!(run(place), [3.0, 3.0, 6.0, 13.0, 7.0, 123.0]);
+    let all = |x: Tensor<V, 1>| {
+        let all: Tensor<V, 2> = all_gather::<Own, _, 1, 2>(x.clone()).unwrap();
+        all.narrow(0, 1, 1).reshape([2]) - x
+    };
+    assert_eq!(run(all), [2.0, -10.0, 0.0, 0.0, 1.0, -50.0]);
+    // A shared tensor counts once for each example; integers too.
+    let shared = |x: Tensor<V, 1>| {
+        let ones = Tensor::<V, 1, Int>::ones([2], &x.device());
+        let (a, b) = psum::<Own, _, _>((x.ones_like(), ones)).unwrap();
+        x * 0.0 + a + b.float()
+    };
+    assert_eq!(run(shared), [6.0; 6]);
+    assert!(matches!(axis_size::<Own, B>(), Err(VmapError::Collective { .. })));
+    let in_chunks = |x: Tensor<V, 1>| {
+        assert!(matches!(psum::<Own, _, _>(x.clone()), Err(VmapError::Collective { .. })));
+        x
+    };
+    let _: Tensor<B, 2> = vmap(in_chunks).chunk(2).call(x()).unwrap();
+    let wrong = |x: Tensor<V, 1>| {
+        let error = pshuffle::<Own, _, 1>(x.clone(), &[0, 3, 1]).unwrap_err();
+        assert_eq!(error, VmapError::Sources { sources: vec![0, 3, 1], size: 3 });
+        assert!(matches!(all_gather::<Own, _, 1, 1>(x.clone()), Err(VmapError::Rank { .. })));
+        x
+    };
+    let _: Tensor<B, 2> = vmap(wrong).call(x()).unwrap();
+}
+
+/// The inner and the outer axis of nested maps, and gradients of a sum over examples.
+#[test]
+fn examples_of_nested_maps_exchange_values() {
+    use burn_t4a_vmap::collective::{Outer, Own, all_gather, axis_index, psum};
+    type W = Vmap<V>;
+    let x = || Tensor::<B, 2>::from_floats([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]], &T4aDevice);
+    let run = |f: fn(Tensor<W, 1>) -> Tensor<W, 1>| -> Vec<f32> {
+        let rows = move |x: Tensor<V, 1>| -> Tensor<V, 1> { vmap(f).call(x).unwrap() };
+        let y: Tensor<B, 2> = vmap(rows).call(x()).unwrap();
+        y.into_data().to_vec().unwrap()
+    };
+    assert_eq!(run(|x| psum::<Own, _, _>(x).unwrap()), [6.0, 6.0, 6.0, 60.0, 60.0, 60.0]);
+    assert_eq!(run(|x| psum::<Outer<Own>, _, _>(x).unwrap()), [11.0, 22.0, 33.0, 11.0, 22.0, 33.0]);
+    let places = |x: Tensor<W, 1>| {
+        let device = x.device();
+        let [row, column] =
+            [axis_index::<Outer<Own>, V>(&device).unwrap(), axis_index::<Own, V>(&device).unwrap()];
+        x * 0.0 + row.float() * 10.0 + column.float()
+    };
+    assert_eq!(run(places), [0.0, 1.0, 2.0, 10.0, 11.0, 12.0]);
+    let other = |x: Tensor<W, 1>| {
+        let all: Tensor<W, 2> = all_gather::<Outer<Own>, _, 1, 2>(x).unwrap();
+        all.narrow(0, 1, 1).reshape([1])
+    };
+    assert_eq!(run(other), [10.0, 20.0, 30.0, 10.0, 20.0, 30.0]);
+}

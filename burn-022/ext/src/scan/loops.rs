@@ -9,7 +9,7 @@ use t4a_scan::body::{self, Flat, Repeated, Steps, Tape, fixed_point_below_tape, 
 
 #[cfg(doc)]
 use super::ScanError;
-use super::control::{Branch, Choice, Looped, counter};
+use super::control::{Branch, Choice, Looped, composed, counter};
 use super::prepared::{Prepared, build, flatten};
 use super::{FixedPoint, Options, Result, run, scan};
 use crate::dispatch;
@@ -305,4 +305,39 @@ fn solve(
         let constant = |x: Value<Floats<Dispatch>>| x.map(|x| x.detach(), |x| x, |x| x);
         body::fixed_point(&steps, &consts, init.into_iter().map(constant).collect(), settings)
     }
+}
+
+/// `y_t = x_0 ∘ x_1 ∘ … ∘ x_t` along an axis, for an associative `combine(a, b) = a ∘ b` of trees that works elementwise along
+/// that axis. `jax.lax.associative_scan`.
+///
+/// With `reverse`, `y_t = x_{n−1} ∘ … ∘ x_t`. All tensors have the axis, of one size, and `combine` gets any number of
+/// elements at once, which it composes one by one; where their order matters, `a` comes before `b`. Derivatives are those of the
+/// calls, which a tape records. Compositions with kernels of their own are in [`fused`](super::fused).
+///
+/// Cost: about 2 log₂ n calls of `combine`, on at most 2 n elements in all.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::associative_scan_with;
+/// use burn_tensor::{Device, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex();
+/// // Maps z ↦ a z + b, the earlier one first.
+/// let compose = |(a, b): (T, T), (c, d): (T, T)| (a * c.clone(), c * b + d);
+/// let of = |x: [f32; 3]| T::from_floats(x, &device);
+/// let (a, b) = associative_scan_with(compose, (of([2.0, 3.0, 5.0]), of([1.0, 4.0, 2.0])), 0, false)?;
+/// a.into_data().assert_eq(&[2.0f32, 6.0, 30.0].into(), false);
+/// b.into_data().assert_eq(&[1.0f32, 7.0, 37.0].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::LengthMismatch`] for tensors of different sizes; an axis that a tensor does not have; a composition of another
+/// structure, shape or dtype than its operands.
+pub fn associative_scan_with<F, X>(combine: F, xs: X, axis: usize, reverse: bool) -> Result<X>
+where
+    F: FnMut(X, X) -> X,
+    X: Tree,
+{
+    composed(combine, xs, axis, reverse)
 }

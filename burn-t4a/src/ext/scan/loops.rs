@@ -6,7 +6,7 @@ use burn_tensor::{Bool, Int, Tensor};
 use t4a_diff::{Integers, Value};
 use t4a_scan::body::{Steps, same_results};
 
-use super::control::{Branch, Choice, Looped, counter, selected};
+use super::control::{Branch, Choice, Looped, composed, counter, selected};
 use super::prepared::{Prepared, build, flatten};
 use super::{FixedPoint, Flat, Options, Result, ScanBackend, ScanError, run, scan};
 use crate::ext::operation::Operand;
@@ -355,4 +355,40 @@ fn solution<B: ScanBackend, S: Tree<B>>(
     let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
     let x = B::fixed_point(steps, consts, init, settings)?;
     Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+}
+
+/// `y_t = x_0 ∘ x_1 ∘ … ∘ x_t` along an axis, for an associative `combine(a, b) = a ∘ b` of trees that works elementwise along
+/// that axis. `jax.lax.associative_scan`.
+///
+/// With `reverse`, `y_t = x_{n−1} ∘ … ∘ x_t`. All tensors have the axis, of one size, and `combine` gets any number of
+/// elements at once, which it composes one by one; where their order matters, `a` comes before `b`. Derivatives are those of the
+/// calls, which a tape records. Compositions with kernels of their own are in [`fused`](super::fused).
+///
+/// Cost: about 2 log₂ n calls of `combine`, on at most 2 n elements in all.
+///
+/// ```
+/// use burn_t4a::ext::scan::associative_scan_with;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type T = Tensor<BurnT4a, 1>;
+/// // Maps z ↦ a z + b, the earlier one first.
+/// let compose = |(a, b): (T, T), (c, d): (T, T)| (a * c.clone(), c * b + d);
+/// let of = |x: [f32; 3]| T::from_floats(x, &T4aDevice);
+/// let (a, b) = associative_scan_with(compose, (of([2.0, 3.0, 5.0]), of([1.0, 4.0, 2.0])), 0, false)?;
+/// a.into_data().assert_eq(&[2.0f32, 6.0, 30.0].into(), false);
+/// b.into_data().assert_eq(&[1.0f32, 7.0, 37.0].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::LengthMismatch`] for tensors of different sizes; an axis that a tensor does not have; a composition of another
+/// structure, shape or dtype than its operands.
+pub fn associative_scan_with<B, F, X>(combine: F, xs: X, axis: usize, reverse: bool) -> Result<X>
+where
+    B: ScanBackend,
+    F: FnMut(X, X) -> X,
+    X: Tree<B>,
+{
+    composed(combine, xs, axis, reverse)
 }

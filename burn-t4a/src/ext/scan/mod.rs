@@ -43,7 +43,7 @@ pub mod fused;
 mod jvp;
 mod loops;
 mod prepared;
-mod records;
+pub(crate) mod records;
 
 use prepared::Prepared;
 
@@ -55,7 +55,9 @@ pub use backend::{
 };
 pub use control::Branch;
 pub use jvp::{Pushed, scan_jvp};
-pub use loops::{checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop};
+pub use loops::{
+    associative_scan_with, checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop,
+};
 pub use t4a_scan::body::{
     FixedPoint, Flat, Level, Memory, Method, Options, Repeated, ScanReport, Steps,
 };

@@ -31,12 +31,12 @@ thread_local! {
 }
 
 /// Returns true if a reverse pass waits for this thread.
-pub(super) fn is_inside() -> bool {
+pub(crate) fn is_inside() -> bool {
     INSIDE.get()
 }
 
 /// Calls `f` on behalf of a waiting reverse pass.
-pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {

@@ -1,6 +1,10 @@
 //! Associative scans against scans step by step.
 
+use burn_tensor::Int;
+
 use super::ext::scan::fused::{self, AssociativeScan, FloatMonoid, associative_scan};
+use super::ext::scan::{ScanError, associative_scan_with};
+use super::kinds::{ints, read};
 use super::*;
 
 #[test]
@@ -50,4 +54,62 @@ fn associative_scan_with_constant_elements() {
     let own = x.grad(&own.powi_scalar(2).sum().backward()).unwrap();
     let want = z.grad(&want.powi_scalar(2).sum().backward()).unwrap();
     close(&numbers(own), &numbers(want), 1e-13);
+}
+
+/// Products of 2 × 2 matrices, which do not commute, of all lengths, both ways, on every axis, against products one by one.
+#[test]
+fn associative_scan_by_a_function() {
+    for n in 1..12 {
+        let x = random::<4>([2, n, 2, 2], n as u64).require_grad();
+        for reverse in [false, true] {
+            let product = |a: Tensor<4>, b: Tensor<4>| a.matmul(b);
+            let y = associative_scan_with(product, x.clone(), 1, reverse).unwrap();
+            let at = |x: &Tensor<4>, t| x.clone().narrow(1, t, 1);
+            let mut order: Vec<usize> = (0..n).collect();
+            if reverse {
+                order.reverse();
+            }
+            let mut one_by_one = vec![at(&x, order[0])];
+            for &t in &order[1..] {
+                let before = one_by_one[one_by_one.len() - 1].clone();
+                one_by_one.push(before.matmul(at(&x, t)));
+            }
+            if reverse {
+                one_by_one.reverse();
+            }
+            let want = Tensor::<4>::cat(one_by_one, 1);
+            let gradient =
+                |y: &Tensor<4>| x.grad(&y.clone().powi_scalar(2).sum().backward()).unwrap();
+            close(&numbers(gradient(&y)), &numbers(gradient(&want)), 1e-12);
+            close(&numbers(y), &numbers(want), 1e-13);
+        }
+    }
+}
+
+/// Integers and floats in one element, on the last axis.
+#[test]
+fn associative_scan_of_several_kinds() {
+    let (x, labels) = (floats(&[3.0, 1.0, 2.0, 5.0, 4.0]), ints(&[0, 1, 2, 3, 4]));
+    let larger = |(a, i): (Tensor<1>, Tensor<1, Int>), (b, j): (Tensor<1>, Tensor<1, Int>)| {
+        let is_larger = b.clone().greater(a.clone());
+        (a.mask_where(is_larger.clone(), b), i.mask_where(is_larger, j))
+    };
+    let (largest, place) = associative_scan_with(larger, (x, labels), 0, false).unwrap();
+    assert_eq!(numbers(largest), [3.0, 3.0, 3.0, 5.0, 5.0]);
+    assert_eq!(read(place), [0, 0, 0, 3, 3]);
+}
+
+#[test]
+fn associative_scan_refuses_what_does_not_fit() {
+    let first = |a: (Tensor<1>, Tensor<1>), _| a;
+    let error = associative_scan_with(first, (floats(&[1.0, 2.0]), floats(&[1.0])), 0, false);
+    assert!(
+        matches!(error.unwrap_err(), ScanError::LengthMismatch { leading, .. } if leading == [2, 1])
+    );
+    let error =
+        associative_scan_with(|a: Tensor<1>, _| a, floats(&[1.0, 2.0]), 1, false).unwrap_err();
+    assert!(error.to_string().contains("axis 1 of a tensor of shape [2]"), "{error}");
+    let shorter = |a: Tensor<1>, b| Tensor::<1>::cat(vec![a, b], 0);
+    let error = associative_scan_with(shorter, floats(&[1.0, 2.0]), 0, false).unwrap_err();
+    assert!(error.to_string().contains("combine maps"), "{error}");
 }

@@ -10,7 +10,7 @@ use super::*;
 const TOKENS: [i64; 9] = [3, 0, 2, 2, 1, 3, 3, 0, 1];
 const KEPT: [bool; 9] = [true, true, false, true, true, false, true, true, true];
 
-fn ints(values: &[i64]) -> Tensor<1, Int> {
+pub(super) fn ints(values: &[i64]) -> Tensor<1, Int> {
     Tensor::from_data(values, (&device(), DType::I64))
 }
 
@@ -60,7 +60,7 @@ fn by_hand(reverse: bool) -> Vec<(i64, i64, bool)> {
         .collect()
 }
 
-fn read<const D: usize>(x: Tensor<D, Int>) -> Vec<i64> {
+pub(super) fn read<const D: usize>(x: Tensor<D, Int>) -> Vec<i64> {
     x.into_data().iter::<i64>().collect()
 }
 

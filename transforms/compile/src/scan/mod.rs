@@ -8,6 +8,7 @@
 //! machine   all lines of a step as machine code, where they are about few numbers
 //! run       the steps
 //! stepwise  without an arena: the program of the body, once for each step
+//! custom    functions with derivative rules of their own
 //! control   loops that end by a test or at a solution, and branches: their programs, run as an eager loop runs its body
 //! ```
 //!
@@ -19,6 +20,7 @@
 mod arena;
 mod build;
 mod control;
+mod custom;
 mod kernel;
 #[cfg(feature = "jit")]
 mod machine;
@@ -26,14 +28,14 @@ mod products;
 mod run;
 mod stepwise;
 
+use std::fmt;
 use std::sync::Arc;
 
 use burn_backend::DType;
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::scan::{
-    FixedPoint, Flat, Options, Repeated, Result, ScanBackend, ScanError, ScanPath, ScanReport,
-    Steps,
+    FixedPoint, Flat, Options, Repeated, Result, ScanBackend, ScanPath, ScanReport, Steps,
 };
 use t4a_scan::body::at;
 
@@ -189,17 +191,17 @@ impl<B: Operations> Compiled<B> {
 ///
 /// # Errors
 /// Those of the run.
-fn instruction<'a, B: Operations>(
+fn instruction<'a, B: Operations, E: fmt::Display>(
     name: &'static str,
     operands: impl IntoIterator<Item = &'a Operand<Traced<B>>>,
-    run: impl Fn(Vec<Any<B>>) -> Result<Vec<Any<B>>> + Send + Sync + 'static,
-) -> Result<Flat<Floats<Traced<B>>>> {
+    run: impl Fn(Vec<Any<B>>) -> Result<Vec<Any<B>>, E> + Send + Sync + 'static,
+) -> Result<Flat<Floats<Traced<B>>>, E> {
     let mut call = Call::new(name);
     operands.into_iter().for_each(|x| operand(&mut call, x));
     let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
         let operands = (0..frame.0.len()).map(|at| frame.any(at)).collect();
         out.extend(run(operands)?);
-        Ok::<_, ScanError>(())
+        Ok::<_, E>(())
     };
     let ((), all, pending) = call.record(&run)?;
     let count = all.len();

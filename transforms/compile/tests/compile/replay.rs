@@ -11,7 +11,7 @@ use burn::tensor::{
 use burn_t4a::ext::einsum::{LogSumExp, semiring_einsum};
 use burn_t4a::ext::linalg::svd;
 use burn_t4a::{BurnT4a, T4aDevice};
-use burn_t4a_compile::{CompileError, Traced, compile};
+use burn_t4a_compile::{CompileError, ExportError, Traced, compile, stablehlo};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -65,7 +65,38 @@ fn replays(name: &str, f: impl Fn(Matrix, Matrix) -> Tensor<T, 1>) {
             let counters = compiled.counters();
             assert_eq!((counters.traces, counters.hits), (1, 2), "{name}: {}", compiled.explain());
         }
+        exported(name, g, pair(10), &expected[0]);
     }
+}
+
+/// Methods that StableHLO has no operation for, and that are not expanded into others.
+const WITHOUT_EXPANSION: [&str; 2] = ["interpolate", "svd"];
+
+/// Exports the function. With the environment variable `T4A_STABLEHLO` the module, its arguments and its results are written
+/// to that folder, for `tests/stablehlo.py`.
+fn exported(
+    name: &str,
+    g: impl Fn((Matrix, Matrix)) -> Tensor<T, 1>,
+    pair: (Tensor<B, 2>, Tensor<B, 2>),
+    results: &TensorData,
+) {
+    let text = match stablehlo(g, pair.clone()) {
+        Ok(text) => text,
+        Err(ExportError::Instruction { name: method, .. }) => {
+            assert!(WITHOUT_EXPANSION.contains(&method), "{name}: {method}");
+            return;
+        }
+        Err(error) => panic!("{name}: {error}"),
+    };
+    let Some(folder) = std::env::var_os("T4A_STABLEHLO") else { return };
+    let dtype = pair.0.dtype().name();
+    let path = std::path::Path::new(&folder).join(format!("{}-{dtype}", name.replace(' ', "-")));
+    std::fs::write(path.with_extension("mlir"), text).unwrap();
+    for (k, x) in [pair.0, pair.1].into_iter().enumerate() {
+        std::fs::write(path.with_extension(format!("in{k}")), x.into_data().as_bytes()).unwrap();
+    }
+    let results = results.clone().convert::<f64>();
+    std::fs::write(path.with_extension("out"), results.as_bytes()).unwrap();
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::movement::{Mapped, expand, raise};
 use crate::tensor::VmapTensor;
 
 /// Batch size of an operand.
-pub(super) fn size_of<B: Operations>(x: &Operand<Vmap<B>>) -> Option<usize> {
+pub(crate) fn size_of<B: Operations>(x: &Operand<Vmap<B>>) -> Option<usize> {
     match x {
         Value::Float(x) => x.0.size(),
         Value::Integers(x) => x.0.size(),

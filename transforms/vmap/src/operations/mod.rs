@@ -24,7 +24,8 @@ use crate::backend::{Vmap, read_refused};
 use crate::kind::{Kind, Primitive};
 use crate::movement::{Mapped, raise};
 use crate::tensor::{VmapTensor, common};
-use form::{Form, Place, size_of};
+pub(crate) use form::size_of;
+use form::{Form, Place};
 
 /// Float tensors of `Vmap<B>`.
 type Above<B> = Floats<Vmap<B>>;

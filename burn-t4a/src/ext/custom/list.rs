@@ -1,0 +1,166 @@
+//! Rules on flat lists of tensors, the form in which backends run them.
+
+use std::any::type_name;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{CustomBackend, CustomError, CustomJvp, CustomVjp, Result};
+use crate::ext::operation::Operand;
+use crate::ext::tree::{self, Leaf, Structure, Tree};
+use burn_backend::{DType, Shape};
+
+/// The tensors of a tree.
+pub type List<B> = Vec<Operand<B>>;
+
+/// Results and residuals.
+pub type Pulled<B> = [List<B>; 2];
+
+/// Results and their tangents.
+pub type Paired<B> = [List<B>; 2];
+
+/// A [`CustomVjp`] on lists.
+pub trait VjpRule: Clone + Send + Sync + 'static {
+    /// Type of the rule, for messages.
+    fn name(&self) -> &'static str;
+
+    /// Results and residuals.
+    ///
+    /// # Errors
+    /// If the method of the rule returns trees that do not fit.
+    fn forward<B: CustomBackend>(&self, x: List<B>) -> Result<Pulled<B>>;
+
+    /// Cotangents of the arguments, from residuals and cotangents of the results.
+    ///
+    /// # Errors
+    /// If the method of the rule returns a tree that does not fit.
+    fn backward<B: CustomBackend>(&self, given: [List<B>; 2]) -> Result<List<B>>;
+}
+
+/// A [`CustomJvp`] on lists.
+pub trait JvpRule: Clone + Send + Sync + 'static {
+    /// Results and their tangents, from arguments and tangents.
+    ///
+    /// # Errors
+    /// If the method of the rule returns trees that do not fit.
+    fn jvp<B: CustomBackend>(&self, given: [List<B>; 2]) -> Result<Paired<B>>;
+}
+
+/// Structure of a tree with shapes and dtypes of its tensors.
+#[derive(Clone, Debug, PartialEq)]
+struct Signature {
+    structure: Structure,
+    tensors: Vec<(Shape, DType)>,
+}
+
+/// A rule with the trees that its lists belong to.
+#[derive(Clone)]
+pub(super) struct Typed<R> {
+    rule: R,
+    arguments: Signature,
+    /// Signature of the results and structure of the residuals, once they have been computed.
+    seen: Arc<Mutex<(Option<Signature>, Option<Structure>)>>,
+}
+
+impl<R: 'static> Typed<R> {
+    pub(super) fn new<B: CustomBackend, T: Tree<B>>(rule: R, x: T) -> (Self, List<B>) {
+        let (arguments, x) = signature(x);
+        (Self { rule, arguments, seen: Arc::default() }, x)
+    }
+
+    /// The tree of a list, in this role.
+    fn build<B: CustomBackend, T: Tree<B>>(
+        &self,
+        what: &'static str,
+        structure: &Structure,
+        all: List<B>,
+    ) -> Result<T> {
+        tree::build(structure, all.into_iter().map(Leaf::of_operand).collect())
+            .map_err(|error| CustomError::Tree { rule: type_name::<R>(), what, error })
+    }
+
+    /// Checks that a list has the structure, shapes and dtypes of its counterpart, but for integers and booleans.
+    fn same(&self, what: &'static str, given: &Signature, required: &Signature) -> Result<()> {
+        let rule = type_name::<R>();
+        if given.structure != required.structure {
+            let [given, required] = [given, required].map(|x| x.structure.to_string());
+            return Err(CustomError::Structure { rule, what, given, required });
+        }
+        let both = given.tensors.iter().zip(&required.tensors).enumerate();
+        for (i, (given, required)) in both {
+            if required.1.is_float() && given != required {
+                let path = required_path(&self.arguments.structure, i);
+                let (given, required) = (given.clone(), required.clone());
+                return Err(CustomError::Leaf { rule, what, path, given, required });
+            }
+        }
+        Ok(())
+    }
+
+    fn with_seen<T>(&self, f: impl FnOnce(&mut (Option<Signature>, Option<Structure>)) -> T) -> T {
+        f(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Signature of the results.
+    fn results_seen(&self) -> Signature {
+        self.with_seen(|(results, _)| results.clone())
+            .unwrap_or_else(|| unreachable!("results have been computed"))
+    }
+
+    /// The tree of the results.
+    ///
+    /// # Errors
+    /// `Tree` unless it is of type `T`.
+    pub(super) fn results<B: CustomBackend, T: Tree<B>>(&self, all: List<B>) -> Result<T> {
+        self.build("the results", &self.results_seen().structure, all)
+    }
+}
+
+fn required_path(structure: &Structure, i: usize) -> String {
+    structure.paths().get(i).cloned().unwrap_or_default()
+}
+
+fn signature<B: CustomBackend, T: Tree<B>>(tree: T) -> (Signature, List<B>) {
+    let (structure, all) = tree::flatten(tree);
+    let tensors = all.iter().map(|leaf| (leaf.shape(), leaf.dtype())).collect();
+    let all = all.into_iter().map(Leaf::into_operand).collect();
+    (Signature { structure, tensors }, all)
+}
+
+impl<R: CustomVjp> VjpRule for Typed<R> {
+    fn name(&self) -> &'static str {
+        type_name::<R>()
+    }
+
+    fn forward<B: CustomBackend>(&self, x: List<B>) -> Result<Pulled<B>> {
+        let x = self.build("the arguments", &self.arguments.structure, x)?;
+        let (results, residuals) = self.rule.forward::<B>(x);
+        let (of_results, results) = signature(results);
+        let (of_residuals, residuals) = signature(residuals);
+        self.with_seen(|seen| *seen = (Some(of_results), Some(of_residuals.structure)));
+        Ok([results, residuals])
+    }
+
+    fn backward<B: CustomBackend>(&self, [residuals, cotangents]: [List<B>; 2]) -> Result<List<B>> {
+        let of_residuals = self
+            .with_seen(|(_, residuals)| residuals.clone())
+            .unwrap_or_else(|| unreachable!("residuals have been computed"));
+        let residuals = self.build("the residuals", &of_residuals, residuals)?;
+        let structure = self.results_seen().structure;
+        let cotangents = self.build("the cotangents of the results", &structure, cotangents)?;
+        let (given, all) = signature(self.rule.backward::<B>(residuals, cotangents));
+        self.same("the cotangents of the arguments", &given, &self.arguments)?;
+        Ok(all)
+    }
+}
+
+impl<R: CustomJvp> JvpRule for Typed<R> {
+    fn jvp<B: CustomBackend>(&self, [x, tangents]: [List<B>; 2]) -> Result<Paired<B>> {
+        let x = self.build("the arguments", &self.arguments.structure, x)?;
+        let tangents = self.build("the tangents", &self.arguments.structure, tangents)?;
+        let (results, tangents) = self.rule.jvp::<B>(x, tangents);
+        let (of_results, results) = signature(results);
+        let (of_tangents, tangents) = signature(tangents);
+        self.same("the tangents of the results", &of_tangents, &of_results)?;
+        self.with_seen(|seen| seen.0 = Some(of_results));
+        Ok([results, tangents])
+    }
+}

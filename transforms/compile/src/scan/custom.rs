@@ -1,0 +1,48 @@
+//! Functions with derivative rules of their own.
+
+use burn_t4a::ext::custom::{CustomBackend, CustomError, JvpRule, List, Result, VjpRule};
+
+use super::instruction;
+use crate::backend::Traced;
+use crate::operation::{any, value};
+use crate::tensor::Any;
+
+/// Records a call on the backend below as one instruction.
+///
+/// # Errors
+/// Those of the call.
+fn recorded<B: CustomBackend>(
+    name: &'static str,
+    x: &List<Traced<B>>,
+    run: impl Fn(List<B>) -> Result<List<B>> + Send + Sync + 'static,
+) -> Result<List<Traced<B>>> {
+    instruction(name, x, move |x: Vec<Any<B>>| {
+        let results = run(x.into_iter().map(value).collect())?;
+        Ok::<_, CustomError>(results.into_iter().map(any).collect())
+    })
+}
+
+/// Over a backend without derivatives the operations of the function are recorded; otherwise the function is one instruction,
+/// which the backend below differentiates by the rule.
+impl<B: CustomBackend> CustomBackend for Traced<B> {
+    fn differentiates() -> bool {
+        B::differentiates()
+    }
+
+    fn custom_vjp<R: VjpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+        if B::differentiates() {
+            return recorded::<B>("custom_vjp", &x, move |x| B::custom_vjp(rule.clone(), x));
+        }
+        let [results, _] = rule.forward(x)?;
+        Ok(results)
+    }
+
+    fn custom_jvp<R: JvpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+        if B::differentiates() {
+            return recorded::<B>("custom_jvp", &x, move |x| B::custom_jvp(rule.clone(), x));
+        }
+        let tangents = x.iter().map(|x| x.zeros(&x.shape())).collect();
+        let [results, _] = rule.jvp([x, tangents])?;
+        Ok(results)
+    }
+}

@@ -1,0 +1,141 @@
+//! Functions with derivative rules of their own.
+//!
+//! Over backends without derivatives the function runs on the batch. Over others the rule is theirs, with methods that run
+//! on a batch: results have a batch axis, and the cotangent of a shared argument is the sum over examples.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn_backend::{Shape, TensorMetadata};
+use burn_t4a::ext::custom::{CustomBackend, JvpRule, List, Paired, Pulled, Result, VjpRule};
+use burn_t4a::ext::operation::{Operand, Value};
+use burn_t4a::ext::primitive::Floats;
+use burn_t4a::ext::scan::Level;
+
+use crate::backend::Vmap;
+use crate::operations::size_of;
+use crate::tensor::common;
+
+/// A rule whose methods run on a batch.
+#[derive(Clone)]
+struct Batched<R> {
+    rule: R,
+    /// None if no argument is batched: then nothing is.
+    size: Option<usize>,
+    /// Batch sizes of the arguments; none for shared ones.
+    arguments: Vec<Option<usize>>,
+    /// Those of the residuals, once they have been computed.
+    residuals: Arc<Mutex<Vec<Option<usize>>>>,
+}
+
+fn raised<B: CustomBackend>(
+    all: List<B>,
+    sizes: impl IntoIterator<Item = Option<usize>>,
+) -> List<Vmap<B>> {
+    let one = |(x, size)| Vmap::<B>::raise(vec![x], size, false);
+    all.into_iter().zip(sizes).map(one).collect()
+}
+
+fn lowered<B: CustomBackend>(x: Operand<Vmap<B>>, size: Option<usize>) -> Operand<B> {
+    let only = Vmap::<B>::lower(x, size, false).pop();
+    only.unwrap_or_else(|| unreachable!("every form has one part"))
+}
+
+fn sizes<B: CustomBackend>(all: &[Operand<Vmap<B>>]) -> Vec<Option<usize>> {
+    all.iter().map(size_of).collect()
+}
+
+impl<R> Batched<R> {
+    fn batched<B: CustomBackend>(&self, all: List<Vmap<B>>) -> List<B> {
+        all.into_iter().map(|x| lowered(x, self.size)).collect()
+    }
+
+    fn examples<B: CustomBackend>(&self, all: List<B>) -> List<Vmap<B>> {
+        raised(all, std::iter::repeat(self.size))
+    }
+
+    fn arguments<B: CustomBackend>(&self, x: List<B>) -> List<Vmap<B>> {
+        raised(x, self.arguments.iter().copied())
+    }
+
+    /// The cotangent of an argument: that of a shared one is the sum over examples.
+    fn cotangent<B: CustomBackend>(&self, g: Operand<Vmap<B>>, size: Option<usize>) -> Operand<B> {
+        let own = size_of(&g);
+        match (lowered(g, size.or(own)), size, own) {
+            (Value::Float(Floats(g)), None, Some(_)) => {
+                let shape = Shape::from(g.shape()[1..].to_vec());
+                Value::Float(Floats(B::float_reshape(B::float_sum_dim(g, 0), shape)))
+            }
+            (Value::Float(Floats(g)), None, None) => {
+                let examples = self.size.unwrap_or(1) as f64;
+                Value::Float(Floats(B::float_mul_scalar(g, examples.into())))
+            }
+            (g, ..) => g,
+        }
+    }
+}
+
+impl<R: VjpRule> VjpRule for Batched<R> {
+    fn name(&self) -> &'static str {
+        self.rule.name()
+    }
+
+    fn forward<B: CustomBackend>(&self, x: List<B>) -> Result<Pulled<B>> {
+        let [results, residuals] = self.rule.forward(self.arguments(x))?;
+        let of_residuals = sizes::<B>(&residuals);
+        let residuals = residuals.into_iter().zip(&of_residuals).map(|(x, &size)| lowered(x, size));
+        let residuals = residuals.collect();
+        *self.residuals.lock().unwrap_or_else(PoisonError::into_inner) = of_residuals;
+        Ok([self.batched(results), residuals])
+    }
+
+    fn backward<B: CustomBackend>(&self, [residuals, cotangents]: [List<B>; 2]) -> Result<List<B>> {
+        let sizes = self.residuals.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cotangents = self.examples(cotangents);
+        let all = self.rule.backward([raised(residuals, sizes), cotangents])?;
+        let all = all.into_iter().zip(&self.arguments);
+        Ok(all.map(|(g, &size)| self.cotangent(g, size)).collect())
+    }
+}
+
+impl<R: JvpRule> JvpRule for Batched<R> {
+    fn jvp<B: CustomBackend>(&self, given: [List<B>; 2]) -> Result<Paired<B>> {
+        let all = self.rule.jvp(given.map(|x| self.arguments(x)))?;
+        Ok(all.map(|x| self.batched(x)))
+    }
+}
+
+/// The results of a function, of which `run` runs a rule on the backend below.
+fn call<B: CustomBackend, R: Clone>(
+    rule: R,
+    x: List<Vmap<B>>,
+    run: impl FnOnce(Batched<R>, List<B>) -> Result<List<B>>,
+) -> Result<List<Vmap<B>>> {
+    let arguments = sizes::<B>(&x);
+    let size = common("custom", arguments.iter().copied());
+    let below = x.into_iter().zip(&arguments).map(|(x, &size)| lowered(x, size)).collect();
+    let rule = Batched { rule, size, arguments, residuals: Arc::default() };
+    Ok(raised(run(rule, below)?, std::iter::repeat(size)))
+}
+
+impl<B: CustomBackend> CustomBackend for Vmap<B> {
+    fn differentiates() -> bool {
+        B::differentiates()
+    }
+
+    fn custom_vjp<R: VjpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+        if B::differentiates() {
+            return call::<B, R>(rule, x, B::custom_vjp);
+        }
+        let [results, _] = rule.forward(x)?;
+        Ok(results)
+    }
+
+    fn custom_jvp<R: JvpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+        if B::differentiates() {
+            return call::<B, R>(rule, x, B::custom_jvp);
+        }
+        let tangents = x.iter().map(|x| x.zeros(&x.shape())).collect();
+        let [results, _] = rule.jvp([x, tangents])?;
+        Ok(results)
+    }
+}
