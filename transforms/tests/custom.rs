@@ -1,4 +1,4 @@
-//! Functions with rules of their own at every level. The rules are wrong on purpose, by a factor, so that they cannot be
+//! Functions with user-defined derivative rules at every level. The rules are wrong on purpose, by a factor, so that they cannot be
 //! confused with derivatives of the functions.
 
 use burn_autodiff::Autodiff;

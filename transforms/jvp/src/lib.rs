@@ -36,7 +36,7 @@
 // float        rules of float tensors   extrema, indexed, cumulative, powers: rules longer than a row
 // activation   rules of activation functions
 // module       rules of convolutions, pools, attention …   deform: deformable convolutions
-// custom       functions with rules of their own
+// custom       functions with user-defined derivative rules
 // passed       integer, boolean and quantized tensors: no tangents
 // operations   operations outside of Burn's traits: einsum, linalg, nn, scans, structured, user-defined
 // boundary     conversion of a missing derivative into a panic

@@ -1,4 +1,4 @@
-//! Functions with derivative rules of their own.
+//! Functions with user-defined derivative rules.
 //!
 //! Over backends without derivatives the function runs on the batch. Over others the rule is theirs, with methods that run
 //! on a batch: results have a batch axis, and the cotangent of a shared argument is the sum over examples.

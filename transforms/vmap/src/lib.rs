@@ -33,7 +33,7 @@
 //! examples share.
 
 // Batching rules: `rows` for methods with a common pattern, `movement` for all kinds of tensors, `module` for networks,
-// `operations` for operations outside of Burn's traits, `custom` for functions with derivative rules of their own,
+// `operations` for operations outside of Burn's traits, `custom` for functions with user-defined derivative rules,
 // `random` for random numbers.
 
 #![forbid(unsafe_code)]

@@ -15,10 +15,10 @@ use crate::ext::scan::ScanBackend;
 use crate::ext::scan::records::is_inside;
 use crate::ext::tape::is_tracked;
 
-/// A backend that functions with rules of their own run on. The default calls the function, which is right for every
+/// A backend that functions with user-defined rules run on. The default calls the function, which is right for every
 /// backend without derivatives.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how it runs functions with rules of their own",
+    message = "`{Self}` does not say how it runs functions with user-defined rules",
     label = "not a `CustomBackend`",
     note = "code that is generic over its backend asks for it: `B: CustomBackend` in the place of `B: Backend`",
     note = "a backend of your own: `impl burn_t4a::ext::custom::CustomBackend for MyBackend {{}}`"

@@ -1,4 +1,4 @@
-//! Functions with derivative rules of their own, written in Burn's tensors: `jax.custom_vjp` and `jax.custom_jvp`.
+//! Functions with user-defined derivative rules, written in Burn's tensors: `jax.custom_vjp` and `jax.custom_jvp`.
 //!
 //! ```text
 //! CustomVjp   forward: x → y, residuals     backward: residuals, ȳ → x̄       for reverse mode
@@ -56,7 +56,7 @@ use crate::ext::tree::{Tree, TreeError};
 pub use backend::{CustomBackend, tangents_by_transposition};
 pub use list::{JvpRule, List, Paired, Pulled, VjpRule};
 
-/// Result of a function with a rule of its own.
+/// Result of a function with a user-defined rule.
 pub type Result<T, E = CustomError> = std::result::Result<T, E>;
 
 /// Error of a rule: the required tree and the one that a method of the rule has returned.

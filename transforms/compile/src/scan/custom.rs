@@ -1,4 +1,4 @@
-//! Functions with derivative rules of their own.
+//! Functions with user-defined derivative rules.
 
 use burn_t4a::ext::custom::{CustomBackend, CustomError, JvpRule, List, Result, VjpRule};
 

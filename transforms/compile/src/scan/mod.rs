@@ -8,7 +8,7 @@
 //! machine   all lines of a step as machine code, where they are about few numbers
 //! run       the steps
 //! stepwise  without an arena: the program of the body, once for each step
-//! custom    functions with derivative rules of their own
+//! custom    functions with user-defined derivative rules
 //! control   loops that end by a test or at a solution, and branches: their programs, run as an eager loop runs its body
 //! ```
 //!
