@@ -178,7 +178,7 @@ fn step<T: Float>(cell: Cell, z: &[T], u: &[T], h: &mut [T], c: &mut [T]) {
     }
 }
 
-/// Cotangents of z and u of all steps, and of the initial states.
+/// Cotangents of z and u of all steps, which are one array but for a GRU, and of the initial states.
 pub(crate) fn back(
     cell: Cell,
     reverse: bool,
@@ -199,14 +199,20 @@ pub(crate) fn back(
             _ => None,
         };
         let first = x.first.iter().map(|x| wide::<T, 1>([x])).collect::<Result<Vec<_>>>()?;
-        let (mut of_z, mut of_u) = (Tensor::zeros(&shape)?, Tensor::zeros(&shape)?);
+        let mut of_z = Tensor::zeros(&shape)?;
+        let mut of_u = (cell == Cell::Gru).then(|| Tensor::zeros(&shape)).transpose()?;
         let one = [1, batch, width];
         let mut of_first: Vec<Tensor<T>> =
             (0..cell.states()).map(|_| Tensor::zeros(&one)).collect::<Result<_>>()?;
         if n * batch > 0 {
             let gates = cell.gates() * width;
             let z_parts = blocks(of_z.as_mut_slice()?, batch, gates);
-            let u_parts = blocks(of_u.as_mut_slice()?, batch, gates);
+            let u_parts: Vec<Option<Vec<&mut [T]>>> = match &mut of_u {
+                Some(of_u) => {
+                    blocks(of_u.as_mut_slice()?, batch, gates).into_iter().map(Some).collect()
+                }
+                None => z_parts.iter().map(|_| None).collect(),
+            };
             let firsts = of_first
                 .iter_mut()
                 .map(|x| Ok(blocks(x.as_mut_slice()?, batch, width)))
@@ -234,15 +240,19 @@ pub(crate) fn back(
                     c: c.as_ref().map(|[c, g]| [elements(c), elements(g)]),
                     first: first.iter().map(|[x]| elements(x)).collect(),
                     of_z,
-                    of_u,
+                    of_u: of_u.as_deref_mut(),
                     of_first,
                 });
             });
         }
-        let [of_z, of_u] = [narrow(of_z, &shape, dtype)?, narrow(of_u, &shape, dtype)?];
+        let of_z: Eager = narrow(of_z, &shape, dtype)?.into();
+        let of_u = match of_u {
+            Some(of_u) => narrow(of_u, &shape, dtype)?.into(),
+            None => of_z.clone(),
+        };
         let of_first: Vec<Eager> =
             of_first.into_iter().map(|x| Ok(narrow(x, &one, dtype)?.into())).collect::<Result<_>>()?;
-        Ok(([of_z.into(), of_u.into()], of_first))
+        Ok(([of_z, of_u], of_first))
     })
 }
 
@@ -260,7 +270,8 @@ struct Backward<'a, 'b, T> {
     c: Option<[&'a [T]; 2]>,
     first: Vec<&'a [T]>,
     of_z: &'b mut [&'a mut [T]],
-    of_u: &'b mut [&'a mut [T]],
+    /// If it differs from that of z.
+    of_u: Option<&'b mut [&'a mut [T]]>,
     of_first: &'b mut [&'a mut [T]],
 }
 
@@ -270,7 +281,7 @@ where
 {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run(mut self) {
         let n = self.of_z.len();
         let [batch, width, from] = self.sizes;
         let gates = self.cell.gates() * width;
@@ -314,10 +325,12 @@ where
                     c_pair.unwrap_or([&[], &[]]),
                     &mut h[here.clone()],
                     if c.is_empty() { &mut [] } else { &mut c[here] },
-                    [&mut self.of_z[t][gate.clone()], &mut self.of_u[t][gate]],
+                    &mut self.of_z[t][gate.clone()],
+                    self.of_u.as_mut().map_or(&mut [], |of_u| &mut of_u[t][gate]),
                 );
             }
-            product(&self.of_u[t][..], self.weight, &mut h, gates, true, self.alone);
+            let of_u = self.of_u.as_ref().map_or(&self.of_z[t][..], |of_u| &of_u[t][..]);
+            product(of_u, self.weight, &mut h, gates, true, self.alone);
         }
         self.of_first[0].copy_from_slice(&h);
         if let Some(of_c) = self.of_first.get_mut(1) {
@@ -326,7 +339,7 @@ where
     }
 }
 
-/// Vjp of the cell of one row; the cotangents `h` and `c` are updated in place, without the path through u.
+/// Vjp of the cell of one row, with `of_u` of a GRU; the cotangents `h` and `c` are updated in place, without the path through u.
 #[inline(always)]
 fn step_back<T: Float>(
     cell: Cell,
@@ -335,7 +348,8 @@ fn step_back<T: Float>(
     [c_before, c_after]: [&[T]; 2],
     h: &mut [T],
     c: &mut [T],
-    [of_z, of_u]: [&mut [T]; 2],
+    of_z: &mut [T],
+    of_u: &mut [T],
 ) {
     let w = h.len();
     let p = |gate: usize, i: usize| z[gate * w + i].add(u[gate * w + i]);
@@ -369,7 +383,6 @@ fn step_back<T: Float>(
                 h[i] = h[i].mul(keep);
             }
             of_u[..2 * w].copy_from_slice(&of_z[..2 * w]);
-            return;
         }
         Cell::Lstm => {
             for i in 0..w {
@@ -386,5 +399,4 @@ fn step_back<T: Float>(
             }
         }
     }
-    of_u.copy_from_slice(of_z);
 }

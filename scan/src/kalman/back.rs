@@ -113,6 +113,8 @@ struct Means<'a, 'g, 'o, T> {
     x0: &'a [T],
     /// G and W of all steps.
     steps: [&'a [T]; 2],
+    /// False if only the cotangents of y and x₀ are computed.
+    of_system: bool,
     group: &'g mut Group<'o, T>,
 }
 
@@ -130,7 +132,7 @@ impl<T: Float> Means<'_, '_, '_, T> {
         let filter = Filter::<T, D, M>::new(&self.given);
         let ((d, m), n) = (filter.sizes(), self.given.n);
         let Group { y, x, of_x: given_x, of_l, of_y, sums } = self.group;
-        let [gains, inverses] = self.steps;
+        let ([gains, inverses], of_system) = (self.steps, self.of_system);
         let (f, h) = (&filter.f, &filter.h);
         let (mut of_f, mut of_h) = (zeros::<T, D, D>(), zeros::<T, M, D>());
         for b in 0..x.len() / (n * d) {
@@ -161,18 +163,22 @@ impl<T: Float> Means<'_, '_, '_, T> {
                 }
                 add_vector(&mut of_v, [m, m], |i, l| (w[l][i], of_e[l]));
                 // Contributions summed over sequences.
-                let mut of_g: Matrix<T, D, M> = load(&sums.g[t * d * m..], [d, m]);
-                add(&mut of_g, [d, 1, m], |i, _, j| (of_x[i], e[j]));
-                store(&of_g, &mut sums.g[t * d * m..], [d, m]);
-                let mut of_w: Matrix<T, M, M> = load(&sums.w[t * m * m..], [m, m]);
-                add(&mut of_w, [m, 1, m], |i, _, j| (half.mul_add(v[i], of_e[i]), v[j]));
-                store(&of_w, &mut sums.w[t * m * m..], [m, m]);
-                sums.log_det[t] = sums.log_det[t].add(half);
+                if of_system {
+                    let mut of_g: Matrix<T, D, M> = load(&sums.g[t * d * m..], [d, m]);
+                    add(&mut of_g, [d, 1, m], |i, _, j| (of_x[i], e[j]));
+                    store(&of_g, &mut sums.g[t * d * m..], [d, m]);
+                    let mut of_w: Matrix<T, M, M> = load(&sums.w[t * m * m..], [m, m]);
+                    add(&mut of_w, [m, 1, m], |i, _, j| (half.mul_add(v[i], of_e[i]), v[j]));
+                    store(&of_w, &mut sums.w[t * m * m..], [m, m]);
+                    sums.log_det[t] = sums.log_det[t].add(half);
+                    add(&mut of_h, [m, 1, d], |i, _, j| (of_v[i].neg(), x_before[j]));
+                }
                 // Reverse of the innovation and of the prediction.
                 of_y[row * m..][..m].copy_from_slice(&of_v[..m]);
-                add(&mut of_h, [m, 1, d], |i, _, j| (of_v[i].neg(), x_before[j]));
                 add_vector(&mut of_x, [d, m], |i, l| (h[l][i].neg(), of_v[l]));
-                add(&mut of_f, [d, 1, d], |i, _, j| (of_x[i], before[j]));
+                if of_system {
+                    add(&mut of_f, [d, 1, d], |i, _, j| (of_x[i], before[j]));
+                }
                 let mut next = [T::ZERO; D];
                 add_vector(&mut next, [d, d], |i, l| (f[l][i], of_x[l]));
                 of_x = next;
@@ -280,16 +286,19 @@ impl<T: Float> Covariances<'_, '_, T> {
     }
 }
 
-/// Cotangents of all operands: of F, Q, H, R, y, x₀, P₀.
+/// Cotangents of the operands that want one, of F, Q, H, R, y, x₀, P₀.
 pub(super) fn back(
     s: &System<Eager>,
     given: &[&Eager; 3],
     kept: [&Eager; 2],
     cotangents: &[Option<Eager>],
-) -> Result<Vec<Eager>> {
+    wanted: &[bool],
+) -> Result<Vec<Option<Eager>>> {
     let shape = given[0].shape();
     let (batch, n, m) = (shape[0], shape[1], shape[2]);
     let (d, dtype) = (s.f.shape()[0], s.f.dtype());
+    // y and x₀ do not depend on the covariances' cotangents.
+    let of_system = wanted.iter().enumerate().any(|(i, wanted)| *wanted && !matches!(i, 4 | 5));
     let shapes: [&[usize]; 7] = [&[d, d], &[d, d], &[m, d], &[m, m], &shape, &[d], &[d, d]];
     computed_in!("kalman_filter", dtype, T => {
         let [f, q, h, r, y, x0, p0, x, p] = wide::<T, 9>([
@@ -336,17 +345,21 @@ pub(super) fn back(
         }
         let parallel = parallel::worthwhile(batch * n, 8 * d * (d + m));
         parallel::for_each_mut(&mut groups, parallel, |_, group| {
-            dispatch(Means { given, x0, steps: [steps[1], steps[2]], group });
+            dispatch(Means { given, x0, steps: [steps[1], steps[2]], of_system, group });
         });
         let sums = groups.into_iter().map(|group| group.sums).reduce(Sums::add);
         let sums = sums.unwrap_or_else(|| Sums::new(&given));
         of_x0.copy_from_slice(&sums.x0);
-        let of = [of_f, of_q, of_h, of_r, of_p0];
-        let of_p = cotangent(1);
-        dispatch(Covariances { given, p0, covariances, steps, of_p, sums: &sums, out: of });
-        out.into_iter()
-            .zip(shapes)
-            .map(|(x, shape)| Ok(narrow(x, shape, dtype)?.into()))
-            .collect()
+        if of_system {
+            let of = [of_f, of_q, of_h, of_r, of_p0];
+            let of_p = cotangent(1);
+            dispatch(Covariances { given, p0, covariances, steps, of_p, sums: &sums, out: of });
+        }
+        let all = out.into_iter().zip(shapes).zip(wanted);
+        all.map(|((x, shape), wanted)| match wanted {
+            true => Ok(Some(narrow(x, shape, dtype)?.into())),
+            false => Ok(None),
+        })
+        .collect()
     })
 }
