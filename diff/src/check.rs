@@ -85,6 +85,19 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
         }
     }
 
+    // A rule may skip what is not wanted: each operand alone gets the same cotangent.
+    for &i in &floats {
+        let only: Vec<bool> = (0..inputs.len()).map(|k| k == i).collect();
+        let out = accept(op.forward(inputs, &only));
+        let kept = Kept::new(op.keep(&only), inputs, &out);
+        let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &only };
+        for alone in [accept(op.vjp(&reverse)), accept(op.fused_vjp(&reverse))] {
+            if let (Some(a), Some(b)) = (&alone[i], &fused[i]) {
+                close(&format!("{name}: cotangent of operand {i} alone"), a, b, tolerance);
+            }
+        }
+    }
+
     // Second order: the vjp of duals against finite differences of the vjp.
     if op.check_second_order().is_err() {
         return;
