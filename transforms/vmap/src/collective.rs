@@ -1,6 +1,6 @@
 //! Collective operations: examples of a mapped function exchange values, as with `jax.lax.psum` and its relatives.
 //!
-//! The axis is the map that the backend stands for. In nested maps, on `Vmap<Vmap<B>>`, [`Own`] is the inner one, and
+//! The axis is that of the map whose backend is `Vmap<B>`. In nested maps, on `Vmap<Vmap<B>>`, [`Own`] is the inner one, and
 //! [`Outer<Own>`](Outer) the one around it.
 //!
 //! ```
@@ -34,7 +34,7 @@ use crate::movement::{Mapped, raise};
 use crate::running::with_call;
 use crate::tensor::VmapTensor;
 
-/// The map that the backend stands for.
+/// The map of the backend itself.
 #[derive(Clone, Copy, Debug)]
 pub enum Own {}
 

@@ -126,7 +126,8 @@ pub trait CustomVjp: Clone + Send + Sync + 'static {
     ) -> (Self::Results<B>, Self::Residuals<B>);
 
     /// Cotangents of the arguments, in the shapes of the arguments. Linear in `cotangents`, which are zeros for results that
-    /// the loss does not use. Integers and booleans have no derivative: anything may stand in their places, on both sides.
+    /// the loss does not use. Integer and boolean leaves have no derivative:
+    /// their values are ignored, in the cotangents and in the result.
     fn backward<B: CustomBackend>(
         &self,
         residuals: Self::Residuals<B>,
@@ -142,7 +143,8 @@ pub trait CustomJvp: Clone + Send + Sync + 'static {
     type Results<B: CustomBackend>: Tree<B>;
 
     /// The results, and their tangents in the shapes of the results. The latter are linear in `tangents`, which are zeros
-    /// for arguments without a tangent. Integers and booleans have no tangent: anything may stand in their places.
+    /// for arguments without a tangent. Integer and boolean leaves have no tangent: their values
+    /// are ignored.
     fn jvp<B: CustomBackend>(
         &self,
         x: Self::Arguments<B>,

@@ -216,7 +216,7 @@ impl Text {
         let places = self.iota(axis, &x.shape, index);
         let (t, i, flag) = (tensor(&[], x.of), tensor(&[], index), tensor(&[], Type::BOOL));
         let direction = if descending { "GT" } else { "LT" };
-        // A NaN stands behind numbers, or before them in descending order.
+        // NaN is the largest element: last in ascending order, first in descending order.
         let [nan, number] = if descending { ["a", "b"] } else { ["b", "a"] };
         let compare = |name: &str, direction: &str, a: &str, b: &str| {
             format!(

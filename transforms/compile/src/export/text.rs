@@ -144,7 +144,7 @@ impl Text {
         self.arguments[number].clone()
     }
 
-    /// An operation with one result. `more` stands behind the operands: a region, then attributes.
+    /// Writes an operation with one result. `more` follows the operands: a region, then attributes.
     pub(super) fn op(
         &mut self,
         name: &str,
