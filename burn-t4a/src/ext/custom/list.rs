@@ -84,10 +84,11 @@ impl<R: 'static> Typed<R> {
             let [given, required] = [given, required].map(|x| x.structure.to_string());
             return Err(CustomError::Structure { rule, what, given, required });
         }
-        let both = given.tensors.iter().zip(&required.tensors).enumerate();
+        let all = required;
+        let both = given.tensors.iter().zip(&all.tensors).enumerate();
         for (i, (given, required)) in both {
             if required.1.is_float() && given != required {
-                let path = required_path(&self.arguments.structure, i);
+                let path = all.structure.paths().get(i).cloned().unwrap_or_default();
                 let (given, required) = (given.clone(), required.clone());
                 return Err(CustomError::Leaf { rule, what, path, given, required });
             }
@@ -112,10 +113,6 @@ impl<R: 'static> Typed<R> {
     pub(super) fn results<B: CustomBackend, T: Tree<B>>(&self, all: List<B>) -> Result<T> {
         self.build("the results", &self.results_seen().structure, all)
     }
-}
-
-fn required_path(structure: &Structure, i: usize) -> String {
-    structure.paths().get(i).cloned().unwrap_or_default()
 }
 
 fn signature<B: CustomBackend, T: Tree<B>>(tree: T) -> (Signature, List<B>) {
