@@ -122,8 +122,9 @@ where
     ///
     /// # Errors
     /// With [`Compiled::fullgraph`], the reason why the function cannot be recorded; `Axis` and `Sizes` of
-    /// [`CompileError`](crate::CompileError) for named axes; `Operation` if an operation fails on these values; those
-    /// of [`Tree::build`] for user-defined trees.
+    /// [`CompileError`](crate::CompileError) for named axes; `Operation` if an operation of a recorded function fails
+    /// or panics on these values (a call that records panics as the function does); those of [`Tree::build`] for
+    /// user-defined trees.
     pub fn call(&self, inputs: I::On<B>) -> Result<O::On<B>> {
         let (structure, leaves) = flatten::<B, _>(inputs);
         let mut key = Key::of(structure, &leaves);

@@ -99,7 +99,7 @@ pub enum CompileError {
 /// Result of compiling or calling a function.
 pub type Result<T, E = CompileError> = std::result::Result<T, E>;
 
-/// Result of `run`, with a panic converted to an error: for programs that were not recorded in this process.
+/// Result of `run`, with a panic converted to an error.
 pub(crate) fn caught<T>(operation: &'static str, run: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

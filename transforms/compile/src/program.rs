@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use burn_backend::Backend;
 
-use crate::error::{CompileError, Result};
+use crate::error::{CompileError, Result, caught};
 use crate::fuse::fuse;
 use crate::recording::{Execute, Frame, Instruction};
 use crate::simplify::{repeated, simplify};
@@ -199,16 +199,16 @@ impl<B: Backend> Program<B> {
             frame.0.clear();
             frame.0.extend(line.operands.iter().map(|x| take(&mut values, x)));
             results.clear();
-            line.unit.step.run(&mut frame, &mut results).map_err(|message| {
-                CompileError::Operation { operation: line.unit.name, message }
-            })?;
+            let operation = line.unit.name;
+            caught(operation, || line.unit.step.run(&mut frame, &mut results))?
+                .map_err(|message| CompileError::Operation { operation, message })?;
             let is = |(value, x): (&usize, &Any<B>)| x.meta() == self.metas[*value];
             let values_of = &line.unit.results;
             if checked
                 && (results.len() != values_of.len() || !values_of.iter().zip(&results).all(is))
             {
                 let message = "its results are not those of the recording".to_owned();
-                return Err(CompileError::Operation { operation: line.unit.name, message });
+                return Err(CompileError::Operation { operation, message });
             }
             for (slot, x) in line.results.iter().zip(results.drain(..)) {
                 if let Some(slot) = slot {

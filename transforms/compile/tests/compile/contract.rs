@@ -252,3 +252,20 @@ fn the_place_of_a_read_is_told() {
     assert!(place.contains("the_place_of_a_read_is_told"), "{place}");
     assert!(error.to_string().contains(place.as_str()), "{error}");
 }
+
+/// An index that is out of range in a later call is an error with the name of the method.
+#[test]
+fn operations_that_fail_on_later_values_are_errors() {
+    let rows = |(x, at): (Matrix, Tensor<T, 1, Int>)| x.select(0, at);
+    let f = compile(rows).fullgraph();
+    let at = |i: i64| Tensor::<B, 1, Int>::from_ints([i], &T4aDevice);
+    near(f.call((noise([4, 3], 1), at(2))).unwrap(), noise([4, 3], 1).narrow(0, 2, 1));
+    match f.call((noise([4, 3], 1), at(4))) {
+        Err(CompileError::Operation { operation, message }) => {
+            assert_eq!(operation, "float_select");
+            assert!(message.contains('4'), "{message}");
+        }
+        other => panic!("{:?}", other.map(|x| x.into_data())),
+    }
+    near(f.call((noise([4, 3], 1), at(3))).unwrap(), noise([4, 3], 1).narrow(0, 3, 1));
+}
