@@ -6,7 +6,7 @@ use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use t4a_diff::Value;
 
-use super::list::{JvpRule, List, VjpRule};
+use super::list::{JvpRule, List, Pulled, Pushed, VjpRule};
 use super::{CustomError, Result, tape};
 use crate::backend::BurnT4a;
 use crate::ext::operation::Operand;
@@ -93,7 +93,7 @@ pub(super) fn zeros<B: CustomBackend>(x: &Operand<B>) -> Operand<B> {
 ///
 /// # Errors
 /// Those of the rule.
-pub(super) fn forward<B: CustomBackend, R: VjpRule>(rule: &R, x: List<B>) -> Result<[List<B>; 2]> {
+pub(super) fn forward<B: CustomBackend, R: VjpRule>(rule: &R, x: List<B>) -> Result<Pulled<B>> {
     if !B::differentiates() {
         return rule.forward(x);
     }
@@ -112,7 +112,7 @@ pub fn tangents_by_transposition<B: CustomBackend, R: VjpRule>(
     rule: R,
     x: List<B>,
     tangents: Vec<Option<Floats<B>>>,
-) -> Result<(List<B>, Vec<Option<Floats<B>>>)> {
+) -> Result<Pushed<B>> {
     type Tape<B> = Autodiff<B, NoCheckpointing>;
     if is_inside() {
         return Err(CustomError::InsidePass { rule: rule.name() });

@@ -3,8 +3,9 @@
 use std::any::type_name;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{CustomBackend, CustomError, CustomJvp, CustomVjp, Result};
+use super::{CustomBackend, CustomError, CustomJvp, CustomVjp, Result, TensorMismatch};
 use crate::ext::operation::Operand;
+use crate::ext::primitive::Floats;
 use crate::ext::tree::{self, Leaf, Structure, Tree};
 use burn_backend::{DType, Shape};
 
@@ -16,6 +17,9 @@ pub type Pulled<B> = [List<B>; 2];
 
 /// Results and their tangents.
 pub type Paired<B> = [List<B>; 2];
+
+/// Results, and their tangents, of which `None` is zero.
+pub type Pushed<B> = (List<B>, Vec<Option<Floats<B>>>);
 
 /// A [`CustomVjp`] on lists.
 pub trait VjpRule: Clone + Send + Sync + 'static {
@@ -44,11 +48,14 @@ pub trait JvpRule: Clone + Send + Sync + 'static {
     fn jvp<B: CustomBackend>(&self, given: [List<B>; 2]) -> Result<Paired<B>>;
 }
 
+/// Shape and dtype.
+type Metadata = (Shape, DType);
+
 /// Structure of a tree with shapes and dtypes of its tensors.
 #[derive(Clone, Debug, PartialEq)]
 struct Signature {
     structure: Structure,
-    tensors: Vec<(Shape, DType)>,
+    tensors: Vec<Metadata>,
 }
 
 /// A rule with the trees that its lists belong to.
@@ -84,16 +91,14 @@ impl<R: 'static> Typed<R> {
             let [given, required] = [given, required].map(|x| x.structure.to_string());
             return Err(CustomError::Structure { rule, what, given, required });
         }
-        let all = required;
-        let both = given.tensors.iter().zip(&all.tensors).enumerate();
-        for (i, (given, required)) in both {
-            if required.1.is_float() && given != required {
-                let path = all.structure.paths().get(i).cloned().unwrap_or_default();
-                let (given, required) = (given.clone(), required.clone());
-                return Err(CustomError::Leaf { rule, what, path, given, required });
-            }
-        }
-        Ok(())
+        let both = given.tensors.iter().zip(&required.tensors).zip(required.structure.paths());
+        let wrong =
+            both.filter(|((given, required), _)| required.1.is_float() && given != required);
+        let mismatch = |((given, required), path): ((&Metadata, &Metadata), String)| {
+            TensorMismatch { path, given: given.clone(), required: required.clone() }
+        };
+        let tensors: Vec<TensorMismatch> = wrong.map(mismatch).collect();
+        if tensors.is_empty() { Ok(()) } else { Err(CustomError::Tensors { rule, what, tensors }) }
     }
 
     fn with_seen<T>(&self, f: impl FnOnce(&mut (Option<Signature>, Option<Structure>)) -> T) -> T {

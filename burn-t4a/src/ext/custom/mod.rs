@@ -54,7 +54,7 @@ use thiserror::Error;
 use crate::ext::tree::{Tree, TreeError};
 
 pub use backend::{CustomBackend, tangents_by_transposition};
-pub use list::{JvpRule, List, Paired, Pulled, VjpRule};
+pub use list::{JvpRule, List, Paired, Pulled, Pushed, VjpRule};
 
 /// Result of a function with a user-defined rule.
 pub type Result<T, E = CustomError> = std::result::Result<T, E>;
@@ -85,19 +85,15 @@ pub enum CustomError {
         /// Structure of its counterpart.
         required: String,
     },
-    /// A tensor of another shape or dtype than its counterpart.
-    #[error("{rule}: {what}: {path} has {given:?}, required is {required:?}")]
-    Leaf {
+    /// Tensors of another shape or dtype than their counterparts.
+    #[error("{rule}: {what} do not fit: {}", list(.tensors))]
+    Tensors {
         /// Type of the rule.
         rule: &'static str,
         /// Role of the tree.
         what: &'static str,
-        /// Path of the tensor.
-        path: String,
-        /// Its shape and dtype.
-        given: (Shape, DType),
-        /// Those of its counterpart.
-        required: (Shape, DType),
+        /// Every tensor that differs.
+        tensors: Vec<TensorMismatch>,
     },
     /// The tangent of a [`CustomVjp`] was requested inside a reverse pass of Burn 0.21, where no other reverse pass can run.
     #[error(
@@ -108,6 +104,26 @@ pub enum CustomError {
         /// Type of the rule.
         rule: &'static str,
     },
+}
+
+/// A tensor that a rule has returned with a wrong shape or dtype.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorMismatch {
+    /// Path of the tensor in its tree.
+    pub path: String,
+    /// Its shape and dtype.
+    pub given: (Shape, DType),
+    /// The required shape and dtype.
+    pub required: (Shape, DType),
+}
+
+fn list(tensors: &[TensorMismatch]) -> String {
+    let one = |TensorMismatch { path, given, required }: &TensorMismatch| {
+        let [given, required] =
+            [given, required].map(|(shape, dtype)| format!("{}{shape:?}", dtype.name()));
+        format!("{path} is {given} instead of {required}")
+    };
+    tensors.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// A function whose derivative in reverse mode is written by hand.
