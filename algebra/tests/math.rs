@@ -322,6 +322,30 @@ fn gelu_derivative() {
     );
 }
 
+/// Against sines and cosines of exact angles: the reference has the rounding error of 2π·t, small below one turn.
+#[test]
+fn sines_and_cosines_of_turns() {
+    let close = |(s, c): (f64, f64), t: f64, bound: f64| {
+        let angle = std::f64::consts::TAU * t;
+        let far = (s - libm::sin(angle)).abs().max((c - libm::cos(angle)).abs());
+        assert!(far <= bound, "{t:e}: ({s:e}, {c:e}) is {far:e} off");
+    };
+    let mut p = Patterns(3);
+    for _ in 0..100_000 {
+        let t = p.within(1.0);
+        close(double::sin_cos_turns(t), t, 8.0 * f64::EPSILON);
+        let (s, c) = single::sin_cos_turns(t as f32);
+        close((s.into(), c.into()), f64::from(t as f32), f64::from(f32::EPSILON));
+    }
+    // Quarter turns are exact, also far ones.
+    let wanted = [(0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0)];
+    for (k, want) in wanted.into_iter().cycle().take(9).enumerate() {
+        let t = 0.25 * k as f64;
+        assert_eq!(double::sin_cos_turns(t), want, "{t}");
+        assert_eq!(single::sin_cos_turns(t as f32 + 1000.0), (want.0 as f32, want.1 as f32), "{t}");
+    }
+}
+
 #[test]
 fn slices_of_sines_equal_the_scalars() {
     // Blocks with and without far arguments, and a partial block at the end.

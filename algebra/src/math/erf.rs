@@ -13,6 +13,16 @@ use super::lane::{at_most, horner, pick};
 pub(super) trait Gaussian: Exponential {
     /// Numerator and denominator of erfcx y.
     const ERFCX: [&'static [Self]; 2];
+    /// Numerator and denominator of ½ erfcx(a/√2), or of `2^(r·a²)` times that if [`Gaussian::REST_IN_TAIL`].
+    const TAIL: [&'static [Self]; 2];
+    /// 2ᶠ, `|f| ≤ ½`, from 1 on: the polynomial of least maximum relative error.
+    const EXP2: &'static [Self];
+    /// −½ log₂ e.
+    const HALF_LOG2_E: Self;
+    /// The rounding error r of that: −½ log₂ e = `HALF_LOG2_E` + r.
+    const REST: f64;
+    /// True if the tail has the factor `2^(r·a²)`, close to 1, instead of the exponential.
+    const REST_IN_TAIL: bool;
     /// `(erf y − y)/y` as a polynomial in y², |y| ≤ `NEAR`.
     const ERF: &'static [Self];
     /// Threshold between the polynomial of `erf` and `1 − erfc`.
@@ -21,11 +31,39 @@ pub(super) trait Gaussian: Exponential {
     const FARTHEST: f64;
 }
 
+/// `factor·P(a/√2)` for a polynomial P.
+const fn rescaled<const N: usize>(c: &[f64], factor: f64) -> [f64; N] {
+    let mut out = [0.0; N];
+    let (mut power, mut i) = (factor, 0);
+    while i < N {
+        out[i] = c[i] * power;
+        power *= std::f64::consts::FRAC_1_SQRT_2;
+        i += 1;
+    }
+    out
+}
+
 impl Gaussian for f32 {
     const ERFCX: [&'static [f32]; 2] = [
         &[1.0, 1.2103566, 0.7012434, 0.21436165, 0.029532472],
         &[1.0, 2.3387356, 2.340225, 1.2685442, 0.37998128, 0.05234398],
     ];
+    const TAIL: [&'static [f32]; 2] = [
+        &[0.5, 0.44029003, 0.18442361, 0.040960137, 0.004146463],
+        &[1.0, 1.6784648, 1.2080653, 0.47256213, 0.10267518, 0.010393651],
+    ];
+    const EXP2: &'static [f32] = &[
+        1.0,
+        std::f32::consts::LN_2,
+        0.2402264,
+        0.055503465,
+        0.009619153,
+        0.0013396635,
+        0.00015203308,
+    ];
+    const HALF_LOG2_E: f32 = -0.721_347_5;
+    const REST: f64 = -9.629_815_021_785_967e-9;
+    const REST_IN_TAIL: bool = true;
     const ERF: &'static [f32] =
         &[0.12837917, -0.37612602, 0.11283122, -0.026821144, 0.0050856513, -0.0006538173];
     const NEAR: f64 = 0.8;
@@ -64,6 +102,25 @@ impl Gaussian for f64 {
             4.25504680971596e-06,
         ],
     ];
+    const TAIL: [&'static [f64]; 2] =
+        [&rescaled::<12>(f64::ERFCX[0], 0.5), &rescaled::<13>(f64::ERFCX[1], 1.0)];
+    const EXP2: &'static [f64] = &[
+        1.0,
+        std::f64::consts::LN_2,
+        0.2402265069591016,
+        0.055504108664821625,
+        0.009618129107587223,
+        0.0013333558146406453,
+        0.00015403530463766596,
+        1.5252733841579287e-05,
+        1.3215432514189648e-06,
+        1.017805707615539e-07,
+        7.074198158791346e-09,
+        4.4558199665721414e-10,
+    ];
+    const HALF_LOG2_E: f64 = -0.7213475204444817;
+    const REST: f64 = -1.0177636870465517e-17;
+    const REST_IN_TAIL: bool = false;
     const ERF: &'static [f64] = &[
         0.1283791670955126,
         -0.3761263890318375,
@@ -106,33 +163,41 @@ pub(super) fn erfc<L: Gaussian>(x: L) -> L {
     pick(x < L::of(0.0), L::of(2.0) - tail, tail)
 }
 
-/// `(a, t, e)` with a = |x|, limited to the range where the tail is nonzero, and Φ(−a) = ½ erfc(a/√2) = t·e, e =
-/// e^(−a²/2): both tails of the normal distribution.
+/// `(a, t, e)` with a = |x|, limited to the range where the tail is nonzero, and Φ(−a) = ½ erfc(a/√2) = t·e·2⁻ᵈ, e =
+/// 2ᵈ·e^(−a²/2), with the d of [`Lane::DOWN`](super::lane::Lane::DOWN): both tails of the normal distribution.
 #[inline(always)]
 fn normal_tail<L: Gaussian>(x: L) -> (L, L, L) {
-    let farthest = L::of(L::FARTHEST * std::f64::consts::SQRT_2);
-    let a = at_most(x.abs(), farthest);
+    let a = at_most(x.abs(), L::of(L::FARTHEST * std::f64::consts::SQRT_2));
     let z = a * a;
-    let half = L::of(-0.5);
-    let lost = half * a.fma(a, -z);
-    let y = a * L::of(std::f64::consts::FRAC_1_SQRT_2);
-    (a, L::of(0.5) * erfcx(y), exp_sum_below(half * z, lost))
+    let lost = a.fma(a, -z);
+    // −½a²·log₂ e = k + f, of which k is computed on the grid of a large number.
+    let rounder = L::ROUNDER + L::DOWN.0;
+    let shifted = z.fma(L::HALF_LOG2_E, rounder);
+    let f = z.fma(L::HALF_LOG2_E, rounder - shifted);
+    let f = if L::REST_IN_TAIL { f } else { z.fma(L::of(L::REST), f) };
+    let f = lost.fma(L::HALF_LOG2_E, f);
+    let [above, below] = L::TAIL;
+    (a, horner(a, above) / horner(a, below), horner(f, L::EXP2).times_pow2(shifted))
 }
 
-/// `x·Φ(x)`.
+/// `x·Φ(x) = max(x, 0) − a·Φ(−a)`, where 2⁻ᵈ is the last factor, so that only the result may be subnormal.
 #[inline(always)]
 pub(super) fn gelu<L: Gaussian>(x: L) -> L {
     let (a, tail, e) = normal_tail(x);
-    // For x < 0 the exponential is the last factor, so that only one product may be subnormal, and the limited argument
-    // avoids −∞·0.
-    let left = -(a * tail) * e;
-    pick(x < L::of(0.0), left, x * (-tail).fma(e, L::of(1.0)))
+    let zero = L::of(0.0);
+    (-a * (tail * e)).fma(L::DOWN.1, pick(x < zero, zero, x))
 }
 
 /// `(x·Φ(x))′ = Φ(x) + x·φ(x)`, φ(x) = e^(−x²/2)/√(2π).
 #[inline(always)]
 pub(super) fn gelu_derivative<L: Gaussian>(x: L) -> L {
     let (a, tail, e) = normal_tail(x);
-    let left = a.fma(L::of(-0.398_942_280_401_432_7), tail) * e;
+    // −1/√(2π), with the factor that the exponential lacks.
+    const PEAK: f64 = -0.398_942_280_401_432_7;
+    let peak = match L::REST_IN_TAIL {
+        true => (a * a).fma(L::of(PEAK * std::f64::consts::LN_2 * L::REST), L::of(PEAK)),
+        false => L::of(PEAK),
+    };
+    let left = a.fma(peak, tail) * e * L::DOWN.1;
     pick(x < L::of(0.0), left, L::of(1.0) - left)
 }

@@ -4,7 +4,7 @@
 //! Elementary Functions*, 1980), of which the first is exact. eʳ − 1 = r + r²·P(r) with P the
 //! polynomial of least maximum error relative to eʳ − 1 (Remez exchange).
 
-use super::lane::{Lane, at_least, clamp, horner, nearest, pick, scale, scale_down};
+use super::lane::{Lane, at_least, clamp, horner, nearest, pick, scale};
 
 /// Coefficients of P and the arguments beyond which eˣ is 0 or ∞.
 pub(super) trait Exponential: Lane {
@@ -40,27 +40,28 @@ impl Exponential for f64 {
     const HIGHEST: f64 = 711.0;
 }
 
-/// `(eʳ − 1, k)` with `hi + lo = k·ln 2 + r`, for `|hi|` below 2ᵖ⁻³.
+/// `(eʳ − 1, k, k + rounder)` with `hi + lo = k·ln 2 + r`, for `|hi|` below 2ᵖ⁻³ and an integer near [`Lane::ROUNDER`].
 #[inline(always)]
-fn reduced<L: Exponential>(hi: L, lo: L) -> (L, L) {
-    let (k, _) = nearest(hi * L::of(std::f64::consts::LOG2_E));
+fn reduced<L: Exponential>(hi: L, lo: L, rounder: L) -> (L, L, L) {
+    let shifted = hi.fma(L::of(std::f64::consts::LOG2_E), rounder);
+    let k = shifted - rounder;
     let r = (-k).fma(L::LN_2.0, hi);
     let r = (-k).fma(L::LN_2.1, r) + lo;
-    ((r * r).fma(horner(r, L::P), r), k)
+    ((r * r).fma(horner(r, L::P), r), k, shifted)
 }
 
 /// `2ʲ·e^(hi + lo)`, with overflow and gradual underflow.
 #[inline(always)]
 pub(super) fn exp_sum<L: Exponential>(hi: L, lo: L, j: f64) -> L {
-    let (p, k) = reduced(clamp(hi, L::LOWEST, L::HIGHEST), lo);
+    let (p, k, _) = reduced(clamp(hi, L::LOWEST, L::HIGHEST), lo, L::ROUNDER);
     scale(p + L::of(1.0), k + L::of(j))
 }
 
-/// `e^(hi + lo)` for `LOWEST ≤ hi ≤ 0`, with gradual underflow.
+/// `e^(hi + lo)` for `LOWEST ≤ hi ≤ 0`, with gradual underflow; any number for NaN.
 #[inline(always)]
 pub(super) fn exp_sum_below<L: Exponential>(hi: L, lo: L) -> L {
-    let (p, k) = reduced(hi, lo);
-    scale_down(p + L::of(1.0), k)
+    let (p, _, shifted) = reduced(hi, lo, L::ROUNDER + L::DOWN.0);
+    (p + L::of(1.0)).times_pow2(shifted) * L::DOWN.1
 }
 
 /// `eˣ` for `x ≤ 0`; subnormal results may be flushed to 0.
@@ -68,8 +69,8 @@ pub(super) fn exp_sum_below<L: Exponential>(hi: L, lo: L) -> L {
 pub(super) fn exp_negative<L: Exponential>(x: L) -> L {
     // 2ᵏ stays normal above this limit.
     let limit = L::of(0.8 * L::LOWEST);
-    let (p, k) = reduced(at_least(x, limit), L::of(0.0));
-    (p + L::of(1.0)) * (k + L::ROUNDER).pow2()
+    let (p, _, shifted) = reduced(at_least(x, limit), L::of(0.0), L::ROUNDER);
+    (p + L::of(1.0)) * shifted.pow2()
 }
 
 #[inline(always)]
@@ -80,7 +81,7 @@ pub(super) fn exp<L: Exponential>(x: L) -> L {
 #[inline(always)]
 pub(super) fn exp_m1<L: Exponential>(x: L) -> L {
     // 2ᵏ(eʳ − 1) + (2ᵏ − 1), halved so that 2ᵏ⁻¹ is finite whenever the result is.
-    let (p, k) = reduced(clamp(x, -40.0, L::HIGHEST - 1.0), L::of(0.0));
+    let (p, k, _) = reduced(clamp(x, -40.0, L::HIGHEST - 1.0), L::of(0.0), L::ROUNDER);
     let half = (k - L::of(1.0) + L::ROUNDER).pow2();
     let y = half.fma(p, half - L::of(0.5));
     pick(x.abs() < L::TINY, x, y + y)
@@ -93,10 +94,12 @@ pub(super) fn exp_m1<L: Exponential>(x: L) -> L {
 #[inline(always)]
 pub(super) fn sigmoid<L: Exponential>(x: L) -> L {
     let (zero, one) = (L::of(0.0), L::of(1.0));
-    let (p, k) = reduced(at_least(-x.abs(), L::of(L::LOWEST)), zero);
+    let (p, _, shifted) =
+        reduced(at_least(-x.abs(), L::of(L::LOWEST)), zero, L::ROUNDER + L::DOWN.0);
     let rounded = p + one;
+    // NaN for NaN, and with it the result.
     let lost = p - (rounded - one);
-    let e = scale_down(rounded, k);
+    let e = rounded.times_pow2(shifted) * L::DOWN.1;
     let negative = x < zero;
     let sum = one + e;
     let sum_lost = e - (sum - one);

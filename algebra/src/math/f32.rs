@@ -45,6 +45,12 @@ pub fn cos(x: f32) -> f32 {
     trig::cos_f32(x)
 }
 
+/// Sine and cosine of `2π·turns`, for at most a million turns. Error ≤ 1.5 ulp of the larger of the two.
+#[inline(always)]
+pub fn sin_cos_turns(turns: f32) -> (f32, f32) {
+    trig::sin_cos_turns(turns)
+}
+
 /// Tangent, for every finite argument. Error ≤ 1 ulp.
 #[inline(always)]
 pub fn tan(x: f32) -> f32 {

@@ -49,8 +49,13 @@ pub(super) trait Lane:
     fn sqrt(self) -> Self;
     /// Nearest integer, of any magnitude, ties to even.
     fn rint(self) -> Self;
+    /// `self·2ᵏ` from `k + ROUNDER`, for normal numbers and results; any number for NaN.
+    fn times_pow2(self, shifted: Self) -> Self;
     /// `2ᵏ` from `k + ROUNDER`, for normal results.
-    fn pow2(self) -> Self;
+    #[inline(always)]
+    fn pow2(self) -> Self {
+        Self::of(1.0).times_pow2(self)
+    }
     /// `(k, m)` with `self = 2ᵏ·m`, `√½ ≤ m < √2`, for positive normal numbers.
     fn split(self) -> (Self, Self);
 }
@@ -100,9 +105,9 @@ macro_rules! lane {
                 self.round_ties_even()
             }
             #[inline(always)]
-            fn pow2(self) -> Self {
-                const BIAS: $bits = ($t::MAX_EXP - 1) as $bits;
-                $t::from_bits(self.to_bits().wrapping_add(BIAS) << ($t::MANTISSA_DIGITS - 1))
+            fn times_pow2(self, shifted: Self) -> Self {
+                let k = shifted.to_bits() << ($t::MANTISSA_DIGITS - 1);
+                $t::from_bits(self.to_bits().wrapping_add(k))
             }
             #[inline(always)]
             fn split(self) -> (Self, Self) {
@@ -164,15 +169,9 @@ pub(super) fn nearest<L: Lane>(x: L) -> (L, L) {
 /// `2ᵏ·p` with at most one rounding, also where the result overflows or is subnormal.
 #[inline(always)]
 pub(super) fn scale<L: Lane>(p: L, k: L) -> L {
-    let (half, shifted) = nearest(k * L::of(0.5));
+    let shifted = k.fma(L::of(0.5), L::ROUNDER);
+    let half = shifted - L::ROUNDER;
     p * shifted.pow2() * (k - half + L::ROUNDER).pow2()
-}
-
-/// [`scale`] for `k ≤ 0` to the underflow limit: 2ᵏ is a normal power of two times a constant one.
-#[inline(always)]
-pub(super) fn scale_down<L: Lane>(p: L, k: L) -> L {
-    let (by, power) = L::DOWN;
-    p * (k + (L::ROUNDER + by)).pow2() * power
 }
 
 /// `max(x, limit)`; NaN for NaN.

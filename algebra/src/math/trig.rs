@@ -44,7 +44,7 @@ fn sin_cos_single(r: f64) -> (f64, f64) {
 }
 
 /// A format with argument reduction in the format itself.
-trait Angle: Lane {
+pub(super) trait Angle: Lane {
     /// Bit patterns; the low bits of a quadrant's number are the number mod 4.
     type Bits: Copy;
     /// Upper bound of near arguments: the first part of j·π/2 is subtracted exactly, and the error after the third one
@@ -153,6 +153,20 @@ fn sin_cos<L: Angle>(r: L, low: L) -> (L, L) {
     let w = one - half;
     let c = w + (z * z).fma(horner(z, L::COS), (-r).fma(low, (one - w) - half));
     (s, c)
+}
+
+/// `(sin 2πt, cos 2πt)` for `|t| ≤ 2ᵖ⁻⁴`: the quarter turn is subtracted exactly, so there are no far arguments.
+#[inline(always)]
+pub(super) fn sin_cos_turns<L: Angle>(t: L) -> (L, L) {
+    let quarters = L::of(4.0) * t;
+    let (j, shifted) = nearest(quarters);
+    let r = (quarters - j) * L::PI_2.0;
+    let (one, z) = (L::of(1.0), r * r);
+    let s = (r * z).fma(horner(z, L::SIN), r);
+    let c = (z * z).fma(horner(z, L::COS), L::of(-0.5).fma(z, one));
+    let j = L::quadrant(shifted);
+    let even = L::is_even(j);
+    (pick(even, s, c).turn(j), pick(even, c, s).turn(L::to_even(j)))
 }
 
 #[inline(always)]

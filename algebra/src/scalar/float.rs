@@ -48,18 +48,17 @@ macro_rules! float {
                 let r = self % rhs;
                 if r != 0.0 && ((r < 0.0) != (rhs < 0.0)) { r + rhs } else { r }
             }
-            // Selects that compile to a vector max/min and a blend.
+            // A vector maximum, and all bits set if `rhs` is NaN. As a select, a maximum that is stored over one of its
+            // operands becomes a masked store, which is slow on AMD processors without AVX-512.
             #[inline(always)]
             fn max(self, rhs: Self) -> Self {
-                // In a reduction over `self` the dependency chain has one comparison only.
                 let m = if rhs > self { rhs } else { self };
-                if rhs.is_nan() { rhs } else { m }
+                <$t>::from_bits(m.to_bits() | if rhs.is_nan() { !0 } else { 0 })
             }
             #[inline(always)]
             fn min(self, rhs: Self) -> Self {
-                // In a reduction over `self` the dependency chain has one comparison only.
                 let m = if rhs < self { rhs } else { self };
-                if rhs.is_nan() { rhs } else { m }
+                <$t>::from_bits(m.to_bits() | if rhs.is_nan() { !0 } else { 0 })
             }
             #[inline(always)]
             fn abs(self) -> Self { <$t>::abs(self) }
@@ -147,6 +146,8 @@ macro_rules! float {
             fn cos(self) -> Self { math::$t::cos(self) }
             #[inline(always)]
             fn tan(self) -> Self { math::$t::tan(self) }
+            #[inline(always)]
+            fn sin_cos_turns(self) -> (Self, Self) { math::$t::sin_cos_turns(self) }
             #[inline(always)]
             fn asin(self) -> Self { math::$t::asin(self) }
             #[inline(always)]

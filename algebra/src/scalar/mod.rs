@@ -213,6 +213,12 @@ pub trait Float: Signed + Field<Real = Self> {
     fn cos(self) -> Self;
     /// Tangent.
     fn tan(self) -> Self;
+    /// Sine and cosine of `2π·self`, for at most a million turns of `f32` and `f64`.
+    #[inline(always)]
+    fn sin_cos_turns(self) -> (Self, Self) {
+        let angle = self.mul(Self::from_f64(std::f64::consts::TAU));
+        (angle.sin(), angle.cos())
+    }
     /// Inverse sine.
     fn asin(self) -> Self;
     /// Inverse cosine.

@@ -1,5 +1,6 @@
 //! Index operands: integers of any width and layout, read in blocks as checked `usize`.
 
+use std::any::TypeId;
 use std::mem::MaybeUninit;
 
 use t4a_algebra::Int;
@@ -38,10 +39,10 @@ pub(super) struct Below<'s> {
 }
 
 impl<'s> Below<'s> {
-    /// The same in blocks of `len`.
+    /// The `i`-th block of `len`.
     #[inline(always)]
-    pub(super) fn pieces(self, len: usize) -> impl Iterator<Item = Self> {
-        self.indices.chunks_exact(len).map(move |indices| Self { indices, ..self })
+    pub(super) fn piece(self, i: usize, len: usize) -> Self {
+        Self { indices: &self.indices[i * len..][..len], ..self }
     }
 
     /// Exclusive upper bound of the indices.
@@ -70,8 +71,8 @@ impl std::ops::Deref for Below<'_> {
 
 /// Tensors of integers of some width.
 trait Integers: Sync {
-    /// Reads a rectangle, and whether every index is below the limit.
-    fn read<'s>(&self, rectangle: &Rectangle, out: Fresh<'s, usize>) -> (Full<'s, usize>, bool);
+    /// A rectangle, in place or written to `out`, and whether every index is below the limit.
+    fn read<'s>(&'s self, rectangle: &Rectangle, out: Fresh<'s, usize>) -> (&'s [usize], bool);
     /// The element at a position.
     fn value(&self, at: isize) -> i64;
 }
@@ -122,7 +123,10 @@ impl<'a> Indices<'a> {
         [rows, cols]: [usize; 2],
         limit: usize,
         scratch: &'s mut Scratch,
-    ) -> Option<Below<'s>> {
+    ) -> Option<Below<'s>>
+    where
+        'a: 's,
+    {
         let out = Fresh::of(&mut scratch[..rows * cols]);
         // A column is a row.
         let rectangle = match cols {
@@ -132,7 +136,7 @@ impl<'a> Indices<'a> {
             _ => Rectangle { at, row_stride, col_stride, rows, cols, limit },
         };
         let (indices, valid) = self.integers.read(&rectangle, out);
-        valid.then_some(Below { indices: indices.into_slice(), limit })
+        valid.then_some(Below { indices, limit })
     }
 
     /// Checks that every index is below `limit`.
@@ -197,8 +201,15 @@ impl<'a> Indices<'a> {
 }
 
 impl<I: Int> Integers for Tensor<I> {
-    fn read<'s>(&self, r: &Rectangle, out: Fresh<'s, usize>) -> (Full<'s, usize>, bool) {
+    fn read<'s>(&'s self, r: &Rectangle, out: Fresh<'s, usize>) -> (&'s [usize], bool) {
         let view = View::new(self);
+        let one_run = r.rows == 1 || r.row_stride == r.cols as isize;
+        if r.col_stride == 1
+            && one_run
+            && let Some(indices) = positions(view.run(r.at, out.len()))
+        {
+            return (indices, dispatch(Check { indices, limit: r.limit }));
+        }
         let mut valid = true;
         let mut run = |at: isize, out: Fresh<'s, usize>| match r.col_stride {
             1 => {
@@ -214,7 +225,7 @@ impl<I: Int> Integers for Tensor<I> {
                 index
             }),
         };
-        let out = if r.rows == 1 || (r.col_stride == 1 && r.row_stride == r.cols as isize) {
+        let out = if r.rows == 1 || (r.col_stride == 1 && one_run) {
             run(r.at, out)
         } else {
             let mut rows = out.cursor();
@@ -224,11 +235,36 @@ impl<I: Int> Integers for Tensor<I> {
             }
             rows.finish()
         };
-        (out, valid)
+        (out.into_slice(), valid)
     }
 
     fn value(&self, at: isize) -> i64 {
         View::new(self).get(at).to_i64()
+    }
+}
+
+/// Integers of the width of a position as such: negative ones are larger than every limit.
+fn positions<I: Int>(x: &[I]) -> Option<&[usize]> {
+    let wide = [TypeId::of::<i64>(), TypeId::of::<u64>()].contains(&TypeId::of::<I>());
+    // SAFETY: I is `i64` or `u64`, of the size and alignment of `usize`.
+    (wide && size_of::<usize>() == 8 && align_of::<I>() == align_of::<usize>())
+        .then(|| unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) })
+}
+
+/// True if all indices are below the limit.
+struct Check<'a> {
+    indices: &'a [usize],
+    limit: usize,
+}
+
+impl Loop for Check<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        // Sign bits, because AVX2 has no comparison of unsigned numbers. A limit is below 2⁶³.
+        let last = self.limit.wrapping_sub(1);
+        let wrong = self.indices.iter().fold(0, |wrong, &i| wrong | i | last.wrapping_sub(i));
+        (wrong as isize) >= 0
     }
 }
 

@@ -74,18 +74,27 @@ pub(crate) fn gather_at<T: Scalar>(
     let limit = x.shape()[axis];
     let to = contiguous_strides(index.shape());
     let tiles = Tiles::new(index.shape(), [&to, &strides, index.strides()]);
-    // A run that shares its index is copied whole; otherwise every element has its own index.
-    let repeated = tiles.inner(2)[1] == 0;
-    let tiles = if repeated { wide(tiles) } else { tiles.runs(BLOCK, BLOCK, BLOCK) };
+    // A run that shares its index is copied whole, and rows that share their indices read them once; otherwise every
+    // element has its own index.
+    let [shared, repeated] = tiles.inner(2).map(|stride| stride == 0);
+    let tiles = match (shared, repeated) {
+        (_, true) => wide(tiles),
+        (true, false) => tiles.runs(1 << 15, BLOCK, BLOCK),
+        (false, false) => tiles.runs(BLOCK, BLOCK, BLOCK),
+    };
     let (steps, index_steps) = (Steps { x: tiles.inner(1), axis: axis_stride }, tiles.inner(2));
     let view = View::new(x);
     let out = out.try_write(|out| {
         // Random reads: about four additions each.
         tiles.write(out, if repeated { 1 } else { 4 }, |tile, out| {
             let mut scratch = [MaybeUninit::uninit(); BLOCK];
-            let size = [tile.rows, if repeated { 1 } else { tile.cols }];
+            let size = match (shared, repeated) {
+                (_, true) => [tile.rows, 1],
+                (true, false) => [1, tile.cols],
+                (false, false) => [tile.rows, tile.cols],
+            };
             match index.block(tile.at[2], index_steps, size, limit, &mut scratch) {
-                Some(index) => Ok(take(view, tile.at[1], index, steps, tile.rows, out)),
+                Some(index) => Ok(take(view, tile.at[1], (index, size), steps, tile.rows, out)),
                 None => Err(index.invalid(op, axis, limit)),
             }
         })
@@ -141,19 +150,20 @@ struct Steps {
     axis: isize,
 }
 
-/// Fills a tile of the result, of `rows` rows: with one index per element, or one per row. The first
-/// one reads from position `at` on.
+/// Fills a tile of the result, of `rows` rows, with indices for every row or for all of them: one per element, or a
+/// single one. The first row reads from position `at` on.
 fn take<'o, T: Scalar>(
     x: View<'_, T>,
     at: isize,
-    index: Below<'_>,
+    (index, [index_rows, per_row]): (Below<'_>, [usize; 2]),
     steps: Steps,
     rows: usize,
     out: Fresh<'o, T>,
 ) -> Full<'o, T> {
-    let (cols, per_row) = (out.len() / rows, index.len() / rows);
+    let cols = out.len() / rows;
     let mut out = out.cursor();
-    for (row, index) in index.pieces(per_row).enumerate() {
+    for row in 0..rows {
+        let index = index.piece(if index_rows == 1 { 0 } else { row }, per_row);
         let at = at + row as isize * steps.x[0];
         let row = out.next(cols);
         out.done(match (&*index, steps.x[1]) {

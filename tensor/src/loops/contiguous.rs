@@ -1,5 +1,5 @@
 //! One vectorised pass over contiguous runs: the only loops that are compiled per kernel, element type and instruction
-//! set. Memory-bound loops prefetch.
+//! set. Memory-bound loops prefetch what they write.
 
 use std::mem::MaybeUninit;
 
@@ -39,7 +39,6 @@ impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<K::Out>())) };
         let (mut x, mut out) = (self.x.chunks_exact(block), self.out.chunks_exact_mut(block));
         for (x, out) in x.by_ref().zip(out.by_ref()) {
-            ahead::read(x);
             ahead::write(out);
             elements(self.kernel, x, out);
         }
@@ -119,7 +118,6 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for ZipInPlace<'_, T, U, K> {
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<U>())) };
         for (n, b) in self.b.chunks(block).enumerate() {
             let at = self.at.wrapping_add(n * block);
-            ahead::read(b);
             ahead::overwrite(at, block);
             for (i, &b) in b.iter().enumerate() {
                 // SAFETY: an element of the run, which is read before it is written.
@@ -175,8 +173,6 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for Zip<'_, T, U, K> {
         let (mut a, mut b) = (self.a.chunks_exact(block), self.b.chunks_exact(block));
         let mut out = self.out.chunks_exact_mut(block);
         for ((a, b), out) in a.by_ref().zip(b.by_ref()).zip(out.by_ref()) {
-            ahead::read(a);
-            ahead::read(b);
             ahead::write(out);
             pairs(kernel, a, b, out);
         }

@@ -175,9 +175,8 @@ impl<T: Sample> Normal<T> {
     fn pair(self, u: T::Acc, v: T::Acc) -> (T, T) {
         let two = T::Acc::ONE.add(T::Acc::ONE);
         let radius = u.ln().mul(two).neg().sqrt().mul(self.deviation);
-        let angle = v.mul(T::Acc::from_f64(std::f64::consts::TAU));
-        let x = angle.cos().mul_add(radius, self.mean);
-        let y = angle.sin().mul_add(radius, self.mean);
+        let (sin, cos) = v.sin_cos_turns();
+        let (x, y) = (cos.mul_add(radius, self.mean), sin.mul_add(radius, self.mean));
         (T::narrow(x), T::narrow(y))
     }
 }

@@ -128,6 +128,22 @@ fn large_gathers_on_threads_agree() {
     }
 }
 
+/// Rows that share their indices read them once per tile: of many rows, and of parts of long rows.
+#[test]
+fn rows_share_a_long_index() {
+    for (rows, cols) in [(700, 50), (3, 2500)] {
+        let x = Tensor::from_fn(&[rows, cols], |i| i as u8).unwrap();
+        let at = |i: usize| i * 7919 % cols;
+        let wide = Tensor::from_fn(&[cols], |i| at(i) as i64).unwrap();
+        let narrow = Tensor::from_fn(&[cols], |i| at(i) as i16).unwrap();
+        let want = naive(&[rows, cols], |i| x.get(&[i[0], at(i[1])]).unwrap());
+        assert_eq!(elements(&index::index_select(&x, 1, &wide).unwrap()), want);
+        assert_eq!(elements(&index::index_select(&x, 1, &narrow).unwrap()), want);
+        let index = wide.expand(&[rows, cols]).unwrap();
+        assert_eq!(elements(&index::gather(&x, 1, &index).unwrap()), want);
+    }
+}
+
 fn nd_row<T: Element + FromNumber>() {
     for shape in SHAPES {
         for k in 0..=shape.len() {

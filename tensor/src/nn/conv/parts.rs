@@ -19,6 +19,11 @@ pub(super) const TASKS: usize = 16;
 /// Maximum number of parts of the images; each has a separate partial weight.
 const MOST: usize = 8;
 
+/// Consecutive tasks that use the same scratch: several if enough groups of them remain for any number of threads.
+pub(super) fn in_a_row(tasks: usize) -> usize {
+    (tasks / (4 * TASKS)).max(1)
+}
+
 /// Indices below `total` in ranges of `step`.
 pub(super) fn nth(total: usize, step: usize, i: usize) -> Range<usize> {
     i * step..((i + 1) * step).min(total)

@@ -11,13 +11,13 @@ use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
 use super::grid::{self, Grid, elements};
-use super::parts::TASKS;
+use super::parts::{TASKS, in_a_row};
 use super::strips::{Size, Strips};
 use super::sums::{CHANNELS, SLACK, Sum, WIDE, blocks, ranges};
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
-use crate::output::{Filled, Output, share};
+use crate::output::{Filled, Output, share, share_with};
 use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
@@ -115,26 +115,33 @@ fn sums<T: Float>(
     let out = Output::<T>::new("conv", &g.y_shape())?.try_write(|y| {
         // x is spread once for all channels of y.
         let parts = y.columns([g.o, y_plane], strips.positions());
-        share(parts, 1, worthwhile(g), |task, mut y| {
+        let scratch = || {
+            let src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+            Ok((src, Filled::new(together * blocks(grid.volume(), 1), T::ZERO)?))
+        };
+        let grain = in_a_row(g.n * g.groups * strips.count());
+        share_with(parts, grain, worthwhile(g), scratch, |(src, sums), task, mut y| {
             let (image, strip) = (task / strips.count(), strips.nth(task % strips.count()));
             let group = image % g.groups;
-            let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
             let run = grid.linear(strip.y.map(|n| n - 1)) + 1;
             let pitch = blocks(run, 1);
-            let mut sums = Filled::new(together * pitch, T::ZERO)?;
+            if strips.count() > 1 {
+                // Strips are at different places of the grid; whole planes leave the zeros around them.
+                src.fill(T::ZERO);
+            }
             let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
             let parts = planes.map(|plane| &plane[strip.x.clone()]);
-            grid.spread(parts, strip.size, strip.at, &mut src);
+            grid.spread(parts, strip.size, strip.at, src);
             for range in ranges(g.o, most) {
                 let init = begun(bias, group * g.o, &range);
                 dispatch(Sum {
-                    src: &src,
+                    src: &src[..],
                     offsets: &offsets,
                     weights: &ws[(group * g.o + range.start) * taps..][..range.len() * taps],
                     init: &init[..range.len()],
                     run: blocks(run, range.len()),
                     pitch,
-                    out: &mut sums,
+                    out: &mut sums[..],
                 });
                 for r in 0..range.len() {
                     let mut lines = y.next().cursor();

@@ -10,7 +10,6 @@ use std::ops::Range;
 use t4a_algebra::Float;
 use t4a_algebra::simd::{Isa, Loop};
 
-use super::grid::Grid;
 use crate::nn::lanes;
 
 /// Maximum number of channels at a time.
@@ -41,9 +40,9 @@ pub(super) fn ranges(count: usize, most: usize) -> impl Iterator<Item = Range<us
     })
 }
 
-/// Repeats a block for `$row` = 0 … R − 1, at most [`WIDE`].
+/// Repeats a block for `$row` = 0 … R − 1, at most [`TAPS`].
 macro_rules! rows {
-    ($r:ident, $row:ident => $body:block) => { rows!(@ $r, $row, $body, 0 1 2 3 4 5 6 7) };
+    ($r:ident, $row:ident => $body:block) => { rows!(@ $r, $row, $body, 0 1 2 3 4 5 6 7 8) };
     (@ $r:ident, $row:ident, $body:block, $($n:literal)*) => {
         $(if const { $n < $r } {
             const $row: usize = $n;
@@ -116,66 +115,20 @@ impl<T: Float> Loop for Sum<'_, T> {
     }
 }
 
-/// `wₖ ← wₖ + Σ_t x̃[place_k + t]·y[t]` over the lines of y.
-pub(super) struct Dots<'a, T> {
-    pub(super) grid: &'a Grid,
-    /// A channel on the grid, and [`SLACK`] elements.
-    pub(super) x: &'a [T],
-    pub(super) places: &'a [usize],
-    pub(super) y: &'a [T],
-    /// Lines of y, each of whole blocks, followed by zeros.
-    pub(super) lines: &'a [T],
-    pub(super) size: [usize; 3],
-    pub(super) w: &'a mut [T],
-}
-
-/// Number of positions that [`Dots`] vectorises from lines of this width: up to two 256-bit registers.
+/// Elements of a block that [`DotsTogether`] reads from lines of this width.
 pub(super) fn abreast<T>(width: usize) -> usize {
-    if width <= vector::<T>() { vector::<T>() } else { 2 * vector::<T>() }
+    if width <= vector::<T>() { vector::<T>() } else { widest::<T>() }
 }
 
-impl<T: Float> Dots<'_, T> {
-    /// `G` window elements and `B` adjacent positions at a time, for lines of whole blocks.
-    #[inline(always)]
-    fn group<const G: usize, const B: usize>(&mut self, y: &[T], from: usize) {
-        let mut acc = [[T::ZERO; B]; G];
-        let places: [usize; G] = std::array::from_fn(|g| self.places[from + g]);
-        let (height, pitch) = (self.size[1], self.size[2].next_multiple_of(B));
-        for (i, line) in y.chunks_exact(pitch).enumerate() {
-            let start = self.grid.linear([i / height, i % height, 0]);
-            let (blocks, _) = line.as_chunks::<B>();
-            for (j, &y) in blocks.iter().enumerate() {
-                let at = start + j * B;
-                let xs: [[T; B]; G] = std::array::from_fn(|g| block(self.x, places[g] + at));
-                for g in 0..G {
-                    for lane in 0..B {
-                        acc[g][lane] = xs[g][lane].mul_add(y[lane], acc[g][lane]);
-                    }
-                }
-            }
-        }
-        for g in 0..G {
-            let w = &mut self.w[from + g];
-            *w = w.add(lanes::meet(acc[g], T::add));
-        }
-    }
+/// True if all elements are finite, so that products with the zeros after the lines of y are zero.
+pub(super) struct IsFinite<'a, T>(pub(super) &'a [T]);
 
+impl<T: Float> Loop for IsFinite<'_, T> {
+    type Output = bool;
     #[inline(always)]
-    fn all<const B: usize>(mut self, y: &[T]) {
-        let n = self.places.len();
-        for from in (0..n / 4 * 4).step_by(4) {
-            self.group::<4, B>(y, from);
-        }
-        for from in n / 4 * 4..n {
-            self.group::<1, B>(y, from);
-        }
-    }
-
-    /// True if all elements are finite, so that products with the zeros after the lines of y are zero.
-    #[inline(always)]
-    fn is_finite(&self) -> bool {
+    fn run(self) -> bool {
         let mut lanes = [T::ZERO; SLACK];
-        let (blocks, rest) = self.x.as_chunks::<SLACK>();
+        let (blocks, rest) = self.0.as_chunks::<SLACK>();
         for block in blocks {
             for lane in 0..SLACK {
                 lanes[lane] = block[lane].mul_add(T::ZERO, lanes[lane]);
@@ -185,25 +138,10 @@ impl<T: Float> Dots<'_, T> {
     }
 }
 
-impl<T: Float> Loop for Dots<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let (y, lines) = (self.y, self.lines);
-        if !self.is_finite() {
-            return self.all::<1>(y);
-        }
-        match (abreast::<T>(self.size[2]), size_of::<T>() <= 4) {
-            (16, true) => self.all::<16>(lines),
-            (_, true) => self.all::<8>(lines),
-            (8, false) => self.all::<8>(lines),
-            (_, false) => self.all::<4>(lines),
-        }
-    }
-}
-
-/// `w[r, i] = Σ_t x[offset_i + start(t)]·y[r, t]` for [`CHANNELS`] channels r of y and all taps i.
+/// `w[r, i] = Σ_t x[offset_i + start(t)]·y[r, t]` for one channel or [`CHANNELS`] channels r of y and all taps i.
 pub(super) struct DotsTogether<'a, T> {
+    /// Channels of y.
+    pub(super) channels: usize,
     /// Input, followed by [`SLACK`] elements.
     pub(super) x: &'a [T],
     pub(super) offsets: &'a [usize],
@@ -218,6 +156,8 @@ pub(super) struct DotsTogether<'a, T> {
     pub(super) w: &'a mut [T],
 }
 
+/// Taps of [`DotsTogether`] at a time for one channel.
+const TAPS: usize = 9;
 /// Partial sums of [`DotsTogether`]: 12 registers of 512 bits.
 pub(super) const LANES: usize = 12 * 16;
 
@@ -269,15 +209,28 @@ impl<T: Float> DotsTogether<'_, T> {
             let mut acc = [[[T::ZERO; B]; G]; R];
             let places: [usize; G] = std::array::from_fn(|g| offsets[(from + g).min(taps - 1)]);
             for (i, start) in starts.clone().enumerate() {
-                let xs: [[T; B]; G] = std::array::from_fn(|g| read(x, places[g] + start));
-                rows!(R, I => {
-                    let y = read(y, I * run + i * B);
+                // Of the side with fewer vectors all are in registers, of the other one a single one.
+                if const { R < G } {
+                    let ys: [[T; B]; R] = std::array::from_fn(|r| read(y, r * run + i * B));
                     rows!(G, J => {
-                        for lane in 0..B {
-                            acc[I][J][lane] = xs[J][lane].mul_add(y[lane], acc[I][J][lane]);
-                        }
+                        let x = read(x, places[J] + start);
+                        rows!(R, I => {
+                            for lane in 0..B {
+                                acc[I][J][lane] = x[lane].mul_add(ys[I][lane], acc[I][J][lane]);
+                            }
+                        });
                     });
-                });
+                } else {
+                    let xs: [[T; B]; G] = std::array::from_fn(|g| read(x, places[g] + start));
+                    rows!(R, I => {
+                        let y = read(y, I * run + i * B);
+                        rows!(G, J => {
+                            for lane in 0..B {
+                                acc[I][J][lane] = xs[J][lane].mul_add(y[lane], acc[I][J][lane]);
+                            }
+                        });
+                    });
+                }
             }
             // Through memory: accumulators that something indexes are no registers.
             for (lanes, acc) in lanes.chunks_exact_mut(B).zip(acc.as_flattened()) {
@@ -297,11 +250,15 @@ impl<T: Float> Loop for DotsTogether<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        match self.block {
-            16 => self.all::<CHANNELS, 3, 16>(),
-            8 => self.all::<CHANNELS, 3, 8>(),
-            4 => self.all::<CHANNELS, 3, 4>(),
-            _ => self.all::<CHANNELS, 3, 1>(),
+        match (self.channels, self.block) {
+            (1, 16) => self.all::<1, TAPS, 16>(),
+            (1, 8) => self.all::<1, TAPS, 8>(),
+            (1, 4) => self.all::<1, TAPS, 4>(),
+            (1, _) => self.all::<1, TAPS, 1>(),
+            (_, 16) => self.all::<CHANNELS, 3, 16>(),
+            (_, 8) => self.all::<CHANNELS, 3, 8>(),
+            (_, 4) => self.all::<CHANNELS, 3, 4>(),
+            (..) => self.all::<CHANNELS, 3, 1>(),
         }
     }
 }

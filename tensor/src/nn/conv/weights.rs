@@ -6,12 +6,12 @@ use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
 use super::grid::{places, taps, windows};
-use super::parts::weight_in_parts;
+use super::parts::{in_a_row, weight_in_parts};
 use super::shifted::worthwhile;
 use super::strips::{Size, Strips};
-use super::sums::{CHANNELS, Dots, DotsTogether, LANES, SLACK, abreast, vector, widest};
+use super::sums::{CHANNELS, DotsTogether, IsFinite, LANES, SLACK, abreast, vector, widest};
 use crate::error::Result;
-use crate::output::{Filled, parts_mut, share};
+use crate::output::{Filled, parts_mut, share, share_with};
 use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
@@ -89,6 +89,7 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
                 }
                 let dots = &mut dots[..CHANNELS * taps];
                 dispatch(DotsTogether {
+                    channels: CHANNELS,
                     x: src,
                     offsets: &offsets[..taps],
                     starts: None,
@@ -132,6 +133,7 @@ pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> 
             let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
             grid.spread(planes, g.x, g.padding, &mut src);
             dispatch(DotsTogether {
+                channels: CHANNELS,
                 x: &src,
                 offsets: &offsets,
                 starts: Some(&starts),
@@ -158,27 +160,52 @@ pub(super) fn of_few_channels<T: Float>(
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
     // Lines of y padded to whole blocks; lines of whole blocks are read in place.
-    let pitch = g.y[2].next_multiple_of(abreast::<T>(g.y[2]));
-    let padded = if pitch > g.y[2] { y_plane / g.y[2] * pitch } else { 0 };
+    let (block, height) = (abreast::<T>(g.y[2]), y_plane / g.y[2]);
+    let pitch = g.y[2].next_multiple_of(block);
+    let padded = if pitch > g.y[2] { height * pitch } else { 0 };
+    let offsets = taps(g.c, &grid, &places)?;
+    // Blocks of lines, and single elements, which are not followed by zeros.
+    let starts = |pitch: usize, block: usize| {
+        let line = move |i: usize| (0..pitch).step_by(block).map(move |w| (i, w));
+        let at = |(i, w): (usize, usize)| grid.linear([i / g.y[1], i % g.y[1], w]);
+        collect(height * pitch / block, (0..height).flat_map(line).map(at))
+    };
+    let (blocks, elements) = (starts(pitch, block)?, starts(g.y[2], 1)?);
     let parts = parts_mut(w.as_mut_slice()?, g.groups * g.o);
-    share(parts, 1, worthwhile(g), |task, w| {
+    let scratch = || {
+        let src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+        Ok((src, Filled::new(padded, T::ZERO)?, Filled::new(g.c * k, T::ZERO)?))
+    };
+    let grain = in_a_row(g.groups * g.o);
+    share_with(parts, grain, worthwhile(g), scratch, |(src, lines, dots), task, w| {
         let (group, o) = (task / g.o, task % g.o);
-        let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
-        let mut lines = Filled::new(padded, T::ZERO)?;
+        let mut partial = [T::ZERO; LANES];
         for image in 0..g.n {
             let image = image * g.groups + group;
             let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
-            grid.spread(planes, g.x, g.padding, &mut src);
+            grid.spread(planes, g.x, g.padding, src);
             let y = &ys[(image * g.o + o) * y_plane..][..y_plane];
             for (to, from) in lines.chunks_exact_mut(pitch).zip(y.chunks_exact(g.y[2])) {
                 to[..g.y[2]].copy_from_slice(from);
             }
-            let (grid, places) = (&grid, &places[..]);
-            let lines = if padded == 0 { y } else { &lines[..] };
-            for (c, w) in w.chunks_exact_mut(k).enumerate() {
-                let x = &src[c * grid.len()..][..grid.len() + SLACK];
-                dispatch(Dots { grid, x, places, y, lines, size: g.y, w });
-            }
+            let lines = if padded == 0 { y } else { &**lines };
+            let (y, starts, block) = match padded == 0 || dispatch(IsFinite(&src[..])) {
+                true => (lines, &blocks, block),
+                false => (y, &elements, 1),
+            };
+            let (lanes, starts) = (&mut partial[..], Some(&starts[..]));
+            let x = &src[..];
+            dispatch(DotsTogether {
+                channels: 1,
+                x,
+                offsets: &offsets,
+                starts,
+                block,
+                y,
+                lanes,
+                w: dots,
+            });
+            w.iter_mut().zip(&**dots).for_each(|(w, &dot)| *w = w.add(dot));
         }
         Ok(())
     })?;
