@@ -1,7 +1,7 @@
 //! Functions with user-defined derivative rules.
 
 use burn_t4a::ext::custom::{
-    CustomBackend, JvpRule, List, Result, VjpRule, tangents_by_transposition,
+    CustomBackend, JvpRule, OperandList, Result, VjpRule, tangents_by_transposition,
 };
 use burn_t4a::ext::operation::{Operand, Value};
 
@@ -14,7 +14,7 @@ impl<B: CustomBackend> CustomBackend for Jvp<B> {
     }
 
     /// The tangent is the transpose of the rule.
-    fn custom_vjp<R: VjpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_vjp<R: VjpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         if !x.iter().any(moves) {
             return Ok(B::custom_vjp(rule, below(&x))?.into_iter().map(constant_value).collect());
         }
@@ -28,7 +28,7 @@ impl<B: CustomBackend> CustomBackend for Jvp<B> {
         Ok(both.map(|(y, t)| above(y.dual(t))).collect())
     }
 
-    fn custom_jvp<R: JvpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_jvp<R: JvpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         let primals = below(&x);
         if !x.iter().any(moves) {
             return Ok(B::custom_jvp(rule, primals)?.into_iter().map(constant_value).collect());

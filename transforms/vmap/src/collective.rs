@@ -45,7 +45,7 @@ pub struct Outer<A>(PhantomData<A>);
 /// Result of an exchange that is the same for all examples.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
-pub enum Reduction {
+pub enum Exchange {
     Sum,
     Mean,
     Max,
@@ -53,7 +53,7 @@ pub enum Reduction {
 }
 
 /// An axis of collective operations on `Vmap<B>`: [`Own`], or [`Outer`] in nested maps.
-pub trait Axis<B: Backend> {
+pub trait MapAxis<B: Backend> {
     /// Number of examples.
     ///
     /// # Errors
@@ -63,9 +63,9 @@ pub trait Axis<B: Backend> {
     #[doc(hidden)]
     fn index(device: &B::Device) -> Result<IntTensor<Vmap<B>>, VmapError>;
     #[doc(hidden)]
-    fn float(x: FloatTensor<Vmap<B>>, by: Reduction) -> Result<FloatTensor<Vmap<B>>, VmapError>;
+    fn float(x: FloatTensor<Vmap<B>>, by: Exchange) -> Result<FloatTensor<Vmap<B>>, VmapError>;
     #[doc(hidden)]
-    fn int(x: IntTensor<Vmap<B>>, by: Reduction) -> Result<IntTensor<Vmap<B>>, VmapError>;
+    fn int(x: IntTensor<Vmap<B>>, by: Exchange) -> Result<IntTensor<Vmap<B>>, VmapError>;
     #[doc(hidden)]
     fn gather(x: FloatTensor<Vmap<B>>) -> Result<FloatTensor<Vmap<B>>, VmapError>;
     #[doc(hidden)]
@@ -81,7 +81,7 @@ fn without_batch<B: Backend, K: Kind<B>>(x: Primitive<B, K>) -> Primitive<B, K> 
     K::reshape(x, shape)
 }
 
-impl<B: Backend> Axis<B> for Own {
+impl<B: Backend> MapAxis<B> for Own {
     fn size() -> Result<usize, VmapError> {
         let found = with_call(TypeId::of::<Vmap<B>>(), |call| (call.size, call.whole));
         match found {
@@ -95,42 +95,42 @@ impl<B: Backend> Axis<B> for Own {
 
     fn index(device: &B::Device) -> Result<IntTensor<Vmap<B>>, VmapError> {
         let dtype = get_device_settings::<B>(device).int_dtype;
-        let all = B::int_arange(0..<Self as Axis<B>>::size()? as i64, device, dtype);
+        let all = B::int_arange(0..<Self as MapAxis<B>>::size()? as i64, device, dtype);
         let shape = Shape::from([all.shape()[0], 1]);
         Ok(VmapTensor::batched(B::int_reshape(all, shape)))
     }
 
-    fn float(x: FloatTensor<Vmap<B>>, by: Reduction) -> Result<FloatTensor<Vmap<B>>, VmapError> {
-        let x = raise::<B, Float>(x, Some(<Self as Axis<B>>::size()?));
+    fn float(x: FloatTensor<Vmap<B>>, by: Exchange) -> Result<FloatTensor<Vmap<B>>, VmapError> {
+        let x = raise::<B, Float>(x, Some(<Self as MapAxis<B>>::size()?));
         let reduced = match by {
-            Reduction::Sum => B::float_sum_dim(x, 0),
-            Reduction::Mean => B::float_mean_dim(x, 0),
-            Reduction::Max => B::float_max_dim(x, 0),
-            Reduction::Min => B::float_min_dim(x, 0),
+            Exchange::Sum => B::float_sum_dim(x, 0),
+            Exchange::Mean => B::float_mean_dim(x, 0),
+            Exchange::Max => B::float_max_dim(x, 0),
+            Exchange::Min => B::float_min_dim(x, 0),
         };
         Ok(VmapTensor::shared(without_batch::<B, Float>(reduced)))
     }
 
-    fn int(x: IntTensor<Vmap<B>>, by: Reduction) -> Result<IntTensor<Vmap<B>>, VmapError> {
-        let x = raise::<B, Int>(x, Some(<Self as Axis<B>>::size()?));
+    fn int(x: IntTensor<Vmap<B>>, by: Exchange) -> Result<IntTensor<Vmap<B>>, VmapError> {
+        let x = raise::<B, Int>(x, Some(<Self as MapAxis<B>>::size()?));
         let reduced = match by {
-            Reduction::Sum => B::int_sum_dim(x, 0),
-            Reduction::Mean => B::int_mean_dim(x, 0),
-            Reduction::Max => B::int_max_dim(x, 0),
-            Reduction::Min => B::int_min_dim(x, 0),
+            Exchange::Sum => B::int_sum_dim(x, 0),
+            Exchange::Mean => B::int_mean_dim(x, 0),
+            Exchange::Max => B::int_max_dim(x, 0),
+            Exchange::Min => B::int_min_dim(x, 0),
         };
         Ok(VmapTensor::shared(without_batch::<B, Int>(reduced)))
     }
 
     fn gather(x: FloatTensor<Vmap<B>>) -> Result<FloatTensor<Vmap<B>>, VmapError> {
-        Ok(VmapTensor::shared(raise::<B, Float>(x, Some(<Self as Axis<B>>::size()?))))
+        Ok(VmapTensor::shared(raise::<B, Float>(x, Some(<Self as MapAxis<B>>::size()?))))
     }
 
     fn select(
         x: FloatTensor<Vmap<B>>,
         sources: &[usize],
     ) -> Result<FloatTensor<Vmap<B>>, VmapError> {
-        let size = <Self as Axis<B>>::size()?;
+        let size = <Self as MapAxis<B>>::size()?;
         if sources.len() != size || sources.iter().any(|&from| from >= size) {
             return Err(VmapError::Sources { sources: sources.to_vec(), size });
         }
@@ -154,7 +154,7 @@ fn inside<B: Backend, K: Kind<B>>(
     Ok(VmapTensor::new(exchange(x)?, size))
 }
 
-impl<B: Backend, A: Axis<B>> Axis<Vmap<B>> for Outer<A> {
+impl<B: Backend, A: MapAxis<B>> MapAxis<Vmap<B>> for Outer<A> {
     fn size() -> Result<usize, VmapError> {
         A::size()
     }
@@ -165,14 +165,14 @@ impl<B: Backend, A: Axis<B>> Axis<Vmap<B>> for Outer<A> {
 
     fn float(
         x: FloatTensor<Vmap<Vmap<B>>>,
-        by: Reduction,
+        by: Exchange,
     ) -> Result<FloatTensor<Vmap<Vmap<B>>>, VmapError> {
         inside::<Vmap<B>, Float>(x, |x| A::float(x, by))
     }
 
     fn int(
         x: IntTensor<Vmap<Vmap<B>>>,
-        by: Reduction,
+        by: Exchange,
     ) -> Result<IntTensor<Vmap<Vmap<B>>>, VmapError> {
         inside::<Vmap<B>, Int>(x, |x| A::int(x, by))
     }
@@ -197,7 +197,10 @@ impl<B: Backend, A: Axis<B>> Axis<Vmap<B>> for Outer<A> {
     }
 }
 
-fn reduced<A: Axis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T, by: Reduction) -> Result<T, VmapError> {
+fn reduced<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(
+    x: T,
+    by: Exchange,
+) -> Result<T, VmapError> {
     let (structure, leaves) = flatten(x);
     let one = |leaf| match leaf {
         Leaf::Float(x) => A::float(x, by).map(Leaf::Float),
@@ -213,39 +216,39 @@ fn reduced<A: Axis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T, by: Reduction) -> Res
 ///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call, in a call with chunks, and for booleans.
-pub fn psum<A: Axis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
-    reduced::<A, B, T>(x, Reduction::Sum)
+pub fn psum<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
+    reduced::<A, B, T>(x, Exchange::Sum)
 }
 
 /// The mean over all examples, see [`psum`].
 ///
 /// # Errors
 /// As [`psum`].
-pub fn pmean<A: Axis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
-    reduced::<A, B, T>(x, Reduction::Mean)
+pub fn pmean<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
+    reduced::<A, B, T>(x, Exchange::Mean)
 }
 
 /// The maximum over all examples, element by element, see [`psum`].
 ///
 /// # Errors
 /// As [`psum`].
-pub fn pmax<A: Axis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
-    reduced::<A, B, T>(x, Reduction::Max)
+pub fn pmax<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
+    reduced::<A, B, T>(x, Exchange::Max)
 }
 
 /// The minimum over all examples, element by element, see [`psum`].
 ///
 /// # Errors
 /// As [`psum`].
-pub fn pmin<A: Axis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
-    reduced::<A, B, T>(x, Reduction::Min)
+pub fn pmin<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
+    reduced::<A, B, T>(x, Exchange::Min)
 }
 
 /// The number of examples.
 ///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks.
-pub fn axis_size<A: Axis<B>, B: Backend>() -> Result<usize, VmapError> {
+pub fn axis_size<A: MapAxis<B>, B: Backend>() -> Result<usize, VmapError> {
     A::size()
 }
 
@@ -253,7 +256,7 @@ pub fn axis_size<A: Axis<B>, B: Backend>() -> Result<usize, VmapError> {
 ///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks.
-pub fn axis_index<A: Axis<B>, B: Backend>(
+pub fn axis_index<A: MapAxis<B>, B: Backend>(
     device: &B::Device,
 ) -> Result<Tensor<Vmap<B>, 1, Int>, VmapError> {
     A::index(device).map(Tensor::new)
@@ -263,7 +266,7 @@ pub fn axis_index<A: Axis<B>, B: Backend>(
 ///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks; [`VmapError::Rank`] for another rank of the result.
-pub fn all_gather<A: Axis<B>, B: Backend, const D: usize, const R: usize>(
+pub fn all_gather<A: MapAxis<B>, B: Backend, const D: usize, const R: usize>(
     x: Tensor<Vmap<B>, D>,
 ) -> Result<Tensor<Vmap<B>, R>, VmapError> {
     if R != D + 1 {
@@ -279,7 +282,7 @@ pub fn all_gather<A: Axis<B>, B: Backend, const D: usize, const R: usize>(
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks; [`VmapError::Sources`] unless there is one source, the
 /// number of an example, for each example.
-pub fn pshuffle<A: Axis<B>, B: Backend, const D: usize>(
+pub fn pshuffle<A: MapAxis<B>, B: Backend, const D: usize>(
     x: Tensor<Vmap<B>, D>,
     sources: &[usize],
 ) -> Result<Tensor<Vmap<B>, D>, VmapError> {

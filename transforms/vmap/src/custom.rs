@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn_backend::{Shape, TensorMetadata};
-use burn_t4a::ext::custom::{CustomBackend, JvpRule, List, Paired, Pulled, Result, VjpRule};
+use burn_t4a::ext::custom::{CustomBackend, JvpRule, OperandList, Paired, Pulled, Result, VjpRule};
 use burn_t4a::ext::operation::{Operand, Value};
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::scan::Level;
@@ -17,7 +17,7 @@ use crate::tensor::common;
 
 /// A rule whose methods run on a batch.
 #[derive(Clone)]
-struct Batched<R> {
+struct BatchedRule<R> {
     rule: R,
     /// None if no argument is batched: then nothing is.
     size: Option<usize>,
@@ -28,9 +28,9 @@ struct Batched<R> {
 }
 
 fn raised<B: CustomBackend>(
-    all: List<B>,
+    all: OperandList<B>,
     sizes: impl IntoIterator<Item = Option<usize>>,
-) -> List<Vmap<B>> {
+) -> OperandList<Vmap<B>> {
     let one = |(x, size)| Vmap::<B>::raise(vec![x], size, false);
     all.into_iter().zip(sizes).map(one).collect()
 }
@@ -44,16 +44,16 @@ fn sizes<B: CustomBackend>(all: &[Operand<Vmap<B>>]) -> Vec<Option<usize>> {
     all.iter().map(size_of).collect()
 }
 
-impl<R> Batched<R> {
-    fn batched<B: CustomBackend>(&self, all: List<Vmap<B>>) -> List<B> {
+impl<R> BatchedRule<R> {
+    fn batched<B: CustomBackend>(&self, all: OperandList<Vmap<B>>) -> OperandList<B> {
         all.into_iter().map(|x| lowered(x, self.size)).collect()
     }
 
-    fn examples<B: CustomBackend>(&self, all: List<B>) -> List<Vmap<B>> {
+    fn examples<B: CustomBackend>(&self, all: OperandList<B>) -> OperandList<Vmap<B>> {
         raised(all, std::iter::repeat(self.size))
     }
 
-    fn arguments<B: CustomBackend>(&self, x: List<B>) -> List<Vmap<B>> {
+    fn arguments<B: CustomBackend>(&self, x: OperandList<B>) -> OperandList<Vmap<B>> {
         raised(x, self.arguments.iter().copied())
     }
 
@@ -74,12 +74,12 @@ impl<R> Batched<R> {
     }
 }
 
-impl<R: VjpRule> VjpRule for Batched<R> {
+impl<R: VjpRule> VjpRule for BatchedRule<R> {
     fn name(&self) -> &'static str {
         self.rule.name()
     }
 
-    fn forward<B: CustomBackend>(&self, x: List<B>) -> Result<Pulled<B>> {
+    fn forward<B: CustomBackend>(&self, x: OperandList<B>) -> Result<Pulled<B>> {
         let [results, residuals] = self.rule.forward(self.arguments(x))?;
         let of_residuals = sizes::<B>(&residuals);
         let residuals = residuals.into_iter().zip(&of_residuals).map(|(x, &size)| lowered(x, size));
@@ -88,7 +88,10 @@ impl<R: VjpRule> VjpRule for Batched<R> {
         Ok([self.batched(results), residuals])
     }
 
-    fn backward<B: CustomBackend>(&self, [residuals, cotangents]: [List<B>; 2]) -> Result<List<B>> {
+    fn backward<B: CustomBackend>(
+        &self,
+        [residuals, cotangents]: [OperandList<B>; 2],
+    ) -> Result<OperandList<B>> {
         let sizes = self.residuals.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let cotangents = self.examples(cotangents);
         let all = self.rule.backward([raised(residuals, sizes), cotangents])?;
@@ -97,8 +100,8 @@ impl<R: VjpRule> VjpRule for Batched<R> {
     }
 }
 
-impl<R: JvpRule> JvpRule for Batched<R> {
-    fn jvp<B: CustomBackend>(&self, given: [List<B>; 2]) -> Result<Paired<B>> {
+impl<R: JvpRule> JvpRule for BatchedRule<R> {
+    fn jvp<B: CustomBackend>(&self, given: [OperandList<B>; 2]) -> Result<Paired<B>> {
         let all = self.rule.jvp(given.map(|x| self.arguments(x)))?;
         Ok(all.map(|x| self.batched(x)))
     }
@@ -107,13 +110,13 @@ impl<R: JvpRule> JvpRule for Batched<R> {
 /// The results of a function, of which `run` runs a rule on the backend below.
 fn call<B: CustomBackend, R: Clone>(
     rule: R,
-    x: List<Vmap<B>>,
-    run: impl FnOnce(Batched<R>, List<B>) -> Result<List<B>>,
-) -> Result<List<Vmap<B>>> {
+    x: OperandList<Vmap<B>>,
+    run: impl FnOnce(BatchedRule<R>, OperandList<B>) -> Result<OperandList<B>>,
+) -> Result<OperandList<Vmap<B>>> {
     let arguments = sizes::<B>(&x);
     let size = common("custom", arguments.iter().copied());
     let below = x.into_iter().zip(&arguments).map(|(x, &size)| lowered(x, size)).collect();
-    let rule = Batched { rule, size, arguments, residuals: Arc::default() };
+    let rule = BatchedRule { rule, size, arguments, residuals: Arc::default() };
     Ok(raised(run(rule, below)?, std::iter::repeat(size)))
 }
 
@@ -122,7 +125,7 @@ impl<B: CustomBackend> CustomBackend for Vmap<B> {
         B::differentiates()
     }
 
-    fn custom_vjp<R: VjpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_vjp<R: VjpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         if B::differentiates() {
             return call::<B, R>(rule, x, B::custom_vjp);
         }
@@ -130,7 +133,7 @@ impl<B: CustomBackend> CustomBackend for Vmap<B> {
         Ok(results)
     }
 
-    fn custom_jvp<R: JvpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_jvp<R: JvpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         if B::differentiates() {
             return call::<B, R>(rule, x, B::custom_jvp);
         }

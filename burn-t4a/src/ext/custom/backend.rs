@@ -6,7 +6,7 @@ use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use t4a_diff::Value;
 
-use super::list::{JvpRule, List, Pulled, Pushed, VjpRule};
+use super::list::{JvpRule, OperandList, Pulled, VjpRule, WithTangents};
 use super::{CustomError, Result, tape};
 use crate::backend::BurnT4a;
 use crate::ext::operation::Operand;
@@ -33,7 +33,7 @@ pub trait CustomBackend: ScanBackend {
     ///
     /// # Errors
     /// Those of the rule.
-    fn custom_vjp<R: VjpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_vjp<R: VjpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         let [results, _] = rule.forward::<Self>(x)?;
         Ok(results)
     }
@@ -42,7 +42,7 @@ pub trait CustomBackend: ScanBackend {
     ///
     /// # Errors
     /// Those of the rule.
-    fn custom_jvp<R: JvpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_jvp<R: JvpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         let tangents = x.iter().map(zeros).collect();
         let [results, _] = rule.jvp::<Self>([x, tangents])?;
         Ok(results)
@@ -74,11 +74,11 @@ impl<B: CustomBackend, C: CheckpointStrategy> CustomBackend for Autodiff<B, C> {
         true
     }
 
-    fn custom_vjp<R: VjpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_vjp<R: VjpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         tape::custom_vjp::<R, B, C>(rule, x)
     }
 
-    fn custom_jvp<R: JvpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_jvp<R: JvpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         tape::custom_jvp::<R, B, C>(rule, x)
     }
 }
@@ -93,7 +93,10 @@ pub(super) fn zeros<B: CustomBackend>(x: &Operand<B>) -> Operand<B> {
 ///
 /// # Errors
 /// Those of the rule.
-pub(super) fn forward<B: CustomBackend, R: VjpRule>(rule: &R, x: List<B>) -> Result<Pulled<B>> {
+pub(super) fn forward<B: CustomBackend, R: VjpRule>(
+    rule: &R,
+    x: OperandList<B>,
+) -> Result<Pulled<B>> {
     if !B::differentiates() {
         return rule.forward(x);
     }
@@ -110,9 +113,9 @@ pub(super) fn forward<B: CustomBackend, R: VjpRule>(rule: &R, x: List<B>) -> Res
 /// Those of the rule; [`CustomError::InsidePass`].
 pub fn tangents_by_transposition<B: CustomBackend, R: VjpRule>(
     rule: R,
-    x: List<B>,
+    x: OperandList<B>,
     tangents: Vec<Option<Floats<B>>>,
-) -> Result<Pushed<B>> {
+) -> Result<WithTangents<B>> {
     type Tape<B> = Autodiff<B, NoCheckpointing>;
     if is_inside() {
         return Err(CustomError::InsidePass { rule: rule.name() });
@@ -123,7 +126,7 @@ pub fn tangents_by_transposition<B: CustomBackend, R: VjpRule>(
     };
     let variable = |x: Floats<Tape<B>>| Floats(Tape::<B>::float_set_require_grad(x.0, true));
     let residuals = residuals.into_iter().map(constant).collect();
-    let cotangents: List<Tape<B>> =
+    let cotangents: OperandList<Tape<B>> =
         results.iter().map(|y| constant(zeros(y)).map(variable, |x| x, |x| x)).collect();
     let pulled = rule.backward([residuals, cotangents.clone()])?;
     let products = pulled.into_iter().zip(tangents).filter_map(|(g, v)| match (g, v) {

@@ -10,16 +10,16 @@ use crate::ext::tree::{self, Leaf, Structure, Tree};
 use burn_backend::{DType, Shape};
 
 /// The tensors of a tree.
-pub type List<B> = Vec<Operand<B>>;
+pub type OperandList<B> = Vec<Operand<B>>;
 
 /// Results and residuals.
-pub type Pulled<B> = [List<B>; 2];
+pub type Pulled<B> = [OperandList<B>; 2];
 
 /// Results and their tangents.
-pub type Paired<B> = [List<B>; 2];
+pub type Paired<B> = [OperandList<B>; 2];
 
 /// Results, and their tangents, of which `None` is zero.
-pub type Pushed<B> = (List<B>, Vec<Option<Floats<B>>>);
+pub type WithTangents<B> = (OperandList<B>, Vec<Option<Floats<B>>>);
 
 /// A [`CustomVjp`] on lists.
 pub trait VjpRule: Clone + Send + Sync + 'static {
@@ -30,13 +30,13 @@ pub trait VjpRule: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// If the method of the rule returns trees that do not fit.
-    fn forward<B: CustomBackend>(&self, x: List<B>) -> Result<Pulled<B>>;
+    fn forward<B: CustomBackend>(&self, x: OperandList<B>) -> Result<Pulled<B>>;
 
     /// Cotangents of the arguments, from residuals and cotangents of the results.
     ///
     /// # Errors
     /// If the method of the rule returns a tree that does not fit.
-    fn backward<B: CustomBackend>(&self, given: [List<B>; 2]) -> Result<List<B>>;
+    fn backward<B: CustomBackend>(&self, given: [OperandList<B>; 2]) -> Result<OperandList<B>>;
 }
 
 /// A [`CustomJvp`] on lists.
@@ -45,30 +45,30 @@ pub trait JvpRule: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// If the method of the rule returns trees that do not fit.
-    fn jvp<B: CustomBackend>(&self, given: [List<B>; 2]) -> Result<Paired<B>>;
+    fn jvp<B: CustomBackend>(&self, given: [OperandList<B>; 2]) -> Result<Paired<B>>;
 }
 
 /// Shape and dtype.
-type Metadata = (Shape, DType);
+type ShapeAndDtype = (Shape, DType);
 
 /// Structure of a tree with shapes and dtypes of its tensors.
 #[derive(Clone, Debug, PartialEq)]
-struct Signature {
+struct TreeSignature {
     structure: Structure,
-    tensors: Vec<Metadata>,
+    tensors: Vec<ShapeAndDtype>,
 }
 
 /// A rule with the trees that its lists belong to.
 #[derive(Clone)]
-pub(super) struct Typed<R> {
+pub(super) struct TypedRule<R> {
     rule: R,
-    arguments: Signature,
-    /// Signature of the results and structure of the residuals, once they have been computed.
-    seen: Arc<Mutex<(Option<Signature>, Option<Structure>)>>,
+    arguments: TreeSignature,
+    /// TreeSignature of the results and structure of the residuals, once they have been computed.
+    seen: Arc<Mutex<(Option<TreeSignature>, Option<Structure>)>>,
 }
 
-impl<R: 'static> Typed<R> {
-    pub(super) fn new<B: CustomBackend, T: Tree<B>>(rule: R, x: T) -> (Self, List<B>) {
+impl<R: 'static> TypedRule<R> {
+    pub(super) fn new<B: CustomBackend, T: Tree<B>>(rule: R, x: T) -> (Self, OperandList<B>) {
         let (arguments, x) = signature(x);
         (Self { rule, arguments, seen: Arc::default() }, x)
     }
@@ -78,14 +78,19 @@ impl<R: 'static> Typed<R> {
         &self,
         what: &'static str,
         structure: &Structure,
-        all: List<B>,
+        all: OperandList<B>,
     ) -> Result<T> {
         tree::build(structure, all.into_iter().map(Leaf::of_operand).collect())
             .map_err(|error| CustomError::Tree { rule: type_name::<R>(), what, error })
     }
 
     /// Checks that a list has the structure, shapes and dtypes of its counterpart, but for integers and booleans.
-    fn same(&self, what: &'static str, given: &Signature, required: &Signature) -> Result<()> {
+    fn same(
+        &self,
+        what: &'static str,
+        given: &TreeSignature,
+        required: &TreeSignature,
+    ) -> Result<()> {
         let rule = type_name::<R>();
         if given.structure != required.structure {
             let [given, required] = [given, required].map(|x| x.structure.to_string());
@@ -94,19 +99,22 @@ impl<R: 'static> Typed<R> {
         let both = given.tensors.iter().zip(&required.tensors).zip(required.structure.paths());
         let wrong =
             both.filter(|((given, required), _)| required.1.is_float() && given != required);
-        let mismatch = |((given, required), path): ((&Metadata, &Metadata), String)| {
+        let mismatch = |((given, required), path): ((&ShapeAndDtype, &ShapeAndDtype), String)| {
             TensorMismatch { path, given: given.clone(), required: required.clone() }
         };
         let tensors: Vec<TensorMismatch> = wrong.map(mismatch).collect();
         if tensors.is_empty() { Ok(()) } else { Err(CustomError::Tensors { rule, what, tensors }) }
     }
 
-    fn with_seen<T>(&self, f: impl FnOnce(&mut (Option<Signature>, Option<Structure>)) -> T) -> T {
+    fn with_seen<T>(
+        &self,
+        f: impl FnOnce(&mut (Option<TreeSignature>, Option<Structure>)) -> T,
+    ) -> T {
         f(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Signature of the results.
-    fn results_seen(&self) -> Signature {
+    /// TreeSignature of the results.
+    fn results_seen(&self) -> TreeSignature {
         self.with_seen(|(results, _)| results.clone())
             .unwrap_or_else(|| unreachable!("results have been computed"))
     }
@@ -115,24 +123,24 @@ impl<R: 'static> Typed<R> {
     ///
     /// # Errors
     /// `Tree` unless it is of type `T`.
-    pub(super) fn results<B: CustomBackend, T: Tree<B>>(&self, all: List<B>) -> Result<T> {
+    pub(super) fn results<B: CustomBackend, T: Tree<B>>(&self, all: OperandList<B>) -> Result<T> {
         self.build("the results", &self.results_seen().structure, all)
     }
 }
 
-fn signature<B: CustomBackend, T: Tree<B>>(tree: T) -> (Signature, List<B>) {
+fn signature<B: CustomBackend, T: Tree<B>>(tree: T) -> (TreeSignature, OperandList<B>) {
     let (structure, all) = tree::flatten(tree);
     let tensors = all.iter().map(|leaf| (leaf.shape(), leaf.dtype())).collect();
     let all = all.into_iter().map(Leaf::into_operand).collect();
-    (Signature { structure, tensors }, all)
+    (TreeSignature { structure, tensors }, all)
 }
 
-impl<R: CustomVjp> VjpRule for Typed<R> {
+impl<R: CustomVjp> VjpRule for TypedRule<R> {
     fn name(&self) -> &'static str {
         type_name::<R>()
     }
 
-    fn forward<B: CustomBackend>(&self, x: List<B>) -> Result<Pulled<B>> {
+    fn forward<B: CustomBackend>(&self, x: OperandList<B>) -> Result<Pulled<B>> {
         let x = self.build("the arguments", &self.arguments.structure, x)?;
         let (results, residuals) = self.rule.forward::<B>(x);
         let (of_results, results) = signature(results);
@@ -141,7 +149,10 @@ impl<R: CustomVjp> VjpRule for Typed<R> {
         Ok([results, residuals])
     }
 
-    fn backward<B: CustomBackend>(&self, [residuals, cotangents]: [List<B>; 2]) -> Result<List<B>> {
+    fn backward<B: CustomBackend>(
+        &self,
+        [residuals, cotangents]: [OperandList<B>; 2],
+    ) -> Result<OperandList<B>> {
         let of_residuals = self
             .with_seen(|(_, residuals)| residuals.clone())
             .unwrap_or_else(|| unreachable!("residuals have been computed"));
@@ -154,8 +165,8 @@ impl<R: CustomVjp> VjpRule for Typed<R> {
     }
 }
 
-impl<R: CustomJvp> JvpRule for Typed<R> {
-    fn jvp<B: CustomBackend>(&self, [x, tangents]: [List<B>; 2]) -> Result<Paired<B>> {
+impl<R: CustomJvp> JvpRule for TypedRule<R> {
+    fn jvp<B: CustomBackend>(&self, [x, tangents]: [OperandList<B>; 2]) -> Result<Paired<B>> {
         let x = self.build("the arguments", &self.arguments.structure, x)?;
         let tangents = self.build("the tangents", &self.arguments.structure, tangents)?;
         let (results, tangents) = self.rule.jvp::<B>(x, tangents);

@@ -54,7 +54,7 @@ use thiserror::Error;
 use crate::ext::tree::{Tree, TreeError};
 
 pub use backend::{CustomBackend, tangents_by_transposition};
-pub use list::{JvpRule, List, Paired, Pulled, Pushed, VjpRule};
+pub use list::{JvpRule, OperandList, Paired, Pulled, VjpRule, WithTangents};
 
 /// Result of a function with a user-defined rule.
 pub type Result<T, E = CustomError> = std::result::Result<T, E>;
@@ -179,7 +179,7 @@ pub fn custom_vjp<B: CustomBackend, R: CustomVjp>(
     rule: R,
     x: R::Arguments<B>,
 ) -> Result<R::Results<B>> {
-    let (rule, x) = list::Typed::new::<B, _>(rule, x);
+    let (rule, x) = list::TypedRule::new::<B, _>(rule, x);
     let results = B::custom_vjp(rule.clone(), x)?;
     rule.results(results)
 }
@@ -226,7 +226,7 @@ pub fn custom_jvp<B: CustomBackend, R: CustomJvp>(
     rule: R,
     x: R::Arguments<B>,
 ) -> Result<R::Results<B>> {
-    let (rule, x) = list::Typed::new::<B, _>(rule, x);
+    let (rule, x) = list::TypedRule::new::<B, _>(rule, x);
     let results = B::custom_jvp(rule.clone(), x)?;
     rule.results(results)
 }

@@ -17,7 +17,7 @@ use t4a_diff::Value;
 
 use super::Result;
 use super::backend::{CustomBackend, forward, zeros};
-use super::list::{JvpRule, List, VjpRule};
+use super::list::{JvpRule, OperandList, VjpRule};
 use crate::boundary::accept;
 use crate::ext::operation::Operand;
 use crate::ext::primitive::{Bools, Floats, Indices};
@@ -56,15 +56,15 @@ impl<B: CustomBackend> Like<B> {
 }
 
 /// Rule and residuals of a node.
-struct Recorded<B: CustomBackend, R> {
+struct RuleNode<B: CustomBackend, R> {
     rule: R,
-    residuals: List<B>,
+    residuals: OperandList<B>,
     results: Vec<Like<B>>,
     /// True for arguments that are tracked floats.
     tracked: Vec<bool>,
 }
 
-impl<B: CustomBackend, R: VjpRule> Residuals<B> for Recorded<B, R> {
+impl<B: CustomBackend, R: VjpRule> Residuals<B> for RuleNode<B, R> {
     fn vjp(self, cotangents: Vec<Option<FloatTensor<B>>>) -> Vec<Option<FloatTensor<B>>> {
         let mut given = cotangents.into_iter();
         let cotangent = |y: Like<B>| match y {
@@ -84,9 +84,9 @@ impl<B: CustomBackend, R: VjpRule> Residuals<B> for Recorded<B, R> {
 /// Those of the rule.
 pub(super) fn custom_vjp<R: VjpRule, B: CustomBackend, C: CheckpointStrategy>(
     rule: R,
-    x: List<Autodiff<B, C>>,
-) -> Result<List<Autodiff<B, C>>> {
-    let inner: List<B> = x.iter().map(below::<B, C>).collect();
+    x: OperandList<Autodiff<B, C>>,
+) -> Result<OperandList<Autodiff<B, C>>> {
+    let inner: OperandList<B> = x.iter().map(below::<B, C>).collect();
     let tracked: Vec<bool> = x.iter().map(moves::<B, C>).collect();
     let inputs: Vec<_> =
         x.into_iter().filter(moves::<B, C>).filter_map(Value::into_float).collect();
@@ -95,7 +95,7 @@ pub(super) fn custom_vjp<R: VjpRule, B: CustomBackend, C: CheckpointStrategy>(
         return Ok(results.into_iter().map(above::<B, C>).collect());
     }
     let [results, residuals] = forward(&rule, inner)?;
-    let floats = |all: &List<B>| -> Vec<_> {
+    let floats = |all: &OperandList<B>| -> Vec<_> {
         all.iter().cloned().filter_map(Value::into_float).map(|y| y.0).collect()
     };
     let values = floats(&results);
@@ -103,7 +103,7 @@ pub(super) fn custom_vjp<R: VjpRule, B: CustomBackend, C: CheckpointStrategy>(
         return Ok(results.into_iter().map(above::<B, C>).collect());
     }
     let like = results.iter().map(Like::of).collect();
-    let recorded = Recorded { rule, residuals, results: like, tracked };
+    let recorded = RuleNode { rule, residuals, results: like, tracked };
     let inputs = inputs.into_iter().map(|x| x.0).collect();
     let Ok(nodes) = record_list::<_, B, C, Infallible>(inputs, || Ok((values, recorded)));
     let mut nodes = nodes.into_iter();
@@ -120,9 +120,9 @@ pub(super) fn custom_vjp<R: VjpRule, B: CustomBackend, C: CheckpointStrategy>(
 /// Those of the rule.
 pub(super) fn custom_jvp<R: JvpRule, B: CustomBackend, C: CheckpointStrategy>(
     rule: R,
-    x: List<Autodiff<B, C>>,
-) -> Result<List<Autodiff<B, C>>> {
-    let inner: List<B> = x.iter().map(below::<B, C>).collect();
+    x: OperandList<Autodiff<B, C>>,
+) -> Result<OperandList<Autodiff<B, C>>> {
+    let inner: OperandList<B> = x.iter().map(below::<B, C>).collect();
     let results = B::custom_jvp(rule.clone(), inner.clone())?;
     if !x.iter().any(moves::<B, C>) {
         return Ok(results.into_iter().map(above::<B, C>).collect());

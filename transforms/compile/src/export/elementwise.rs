@@ -3,8 +3,8 @@
 use burn_backend::Scalar;
 
 use super::ExportError;
-use super::instruction::Given;
-use super::text::{Text, Type, Value};
+use super::instruction::InstructionParts;
+use super::text::{ModuleText, Ssa, Type};
 use crate::words::{Plain, Words, read};
 
 /// A number of the type of a result.
@@ -12,7 +12,10 @@ fn number(x: Scalar) -> f64 {
     x.elem()
 }
 
-pub(super) fn write(text: &mut Text, given: &Given<'_>) -> Result<Option<Vec<Value>>, ExportError> {
+pub(super) fn write(
+    text: &mut ModuleText,
+    given: &InstructionParts<'_>,
+) -> Result<Option<Vec<Ssa>>, ExportError> {
     let value = match given.operands.len() {
         1 => unary(text, given)?,
         2 => binary(text, given)?,
@@ -23,21 +26,21 @@ pub(super) fn write(text: &mut Text, given: &Given<'_>) -> Result<Option<Vec<Val
 }
 
 /// Two values in one shape.
-pub(super) fn alike(text: &mut Text, a: &Value, b: &Value) -> [Value; 2] {
+pub(super) fn alike(text: &mut ModuleText, a: &Ssa, b: &Ssa) -> [Ssa; 2] {
     let shape: Vec<usize> =
         a.shape.iter().zip(&b.shape).map(|(&m, &n)| if m == 1 { n } else { m }).collect();
     [text.broadcast(a, &shape), text.broadcast(b, &shape)]
 }
 
-impl Text {
+impl ModuleText {
     /// An operation of a value and a number.
-    pub(super) fn with(&mut self, name: &str, x: &Value, c: f64) -> Value {
+    pub(super) fn with(&mut self, name: &str, x: &Ssa, c: f64) -> Ssa {
         let c = self.full(c, &x.shape, x.of);
         self.map(name, &[x, &c])
     }
 
     /// A comparison of values of one shape.
-    pub(super) fn compare(&mut self, direction: &str, a: &Value, b: &Value) -> Value {
+    pub(super) fn compare(&mut self, direction: &str, a: &Ssa, b: &Ssa) -> Ssa {
         let kind = if a.of.is_float() {
             "FLOAT"
         } else if a.of.is_signed() {
@@ -52,13 +55,13 @@ impl Text {
         self.op("stablehlo.compare", &[a, b], &more, &a.shape, Type::BOOL)
     }
 
-    pub(super) fn select(&mut self, mask: &Value, a: &Value, b: &Value) -> Value {
+    pub(super) fn select(&mut self, mask: &Ssa, a: &Ssa, b: &Ssa) -> Ssa {
         self.op("stablehlo.select", &[mask, a, b], "", &a.shape, a.of)
     }
 }
 
 /// `ln(1 + eˣ) = max(x, 0) + ln(1 + e^{−|x|})`.
-fn softplus(text: &mut Text, x: &Value) -> Value {
+fn softplus(text: &mut ModuleText, x: &Ssa) -> Ssa {
     let size = text.map("abs", &[x]);
     let size = text.map("negate", &[&size]);
     let small = text.map("exponential", &[&size]);
@@ -68,14 +71,14 @@ fn softplus(text: &mut Text, x: &Value) -> Value {
 }
 
 /// The distribution function of the normal distribution.
-fn normal(text: &mut Text, x: &Value) -> Value {
+fn normal(text: &mut ModuleText, x: &Ssa) -> Ssa {
     let scaled = text.with("multiply", x, std::f64::consts::FRAC_1_SQRT_2);
     let erf = text.op("chlo.erf", &[&scaled], "", &x.shape, x.of);
     let sum = text.with("add", &erf, 1.0);
     text.with("multiply", &sum, 0.5)
 }
 
-fn half_of(text: &mut Text, x: &Value, combine: &str) -> Value {
+fn half_of(text: &mut ModuleText, x: &Ssa, combine: &str) -> Ssa {
     let plus = text.map("exponential", &[x]);
     let minus = text.map("negate", &[x]);
     let minus = text.map("exponential", &[&minus]);
@@ -83,7 +86,7 @@ fn half_of(text: &mut Text, x: &Value, combine: &str) -> Value {
     text.with("multiply", &both, 0.5)
 }
 
-fn unary(text: &mut Text, given: &Given<'_>) -> Result<Option<Value>, ExportError> {
+fn unary(text: &mut ModuleText, given: &InstructionParts<'_>) -> Result<Option<Ssa>, ExportError> {
     let (x, of) = (&given.operands[0], given.of()?);
     let direct = match given.name {
         "neg" => "negate",
@@ -173,7 +176,7 @@ fn unary(text: &mut Text, given: &Given<'_>) -> Result<Option<Value>, ExportErro
 }
 
 /// A method of a tensor and a number.
-fn scalar(text: &mut Text, name: &str, x: &Value, c: f64) -> Option<Value> {
+fn scalar(text: &mut ModuleText, name: &str, x: &Ssa, c: f64) -> Option<Ssa> {
     let direct = match name {
         "add_scalar" => "add",
         "sub_scalar" => "subtract",
@@ -210,7 +213,7 @@ fn scalar(text: &mut Text, name: &str, x: &Value, c: f64) -> Option<Value> {
     }
 }
 
-fn right_shift(x: &Value) -> &'static str {
+fn right_shift(x: &Ssa) -> &'static str {
     if x.of.is_signed() { "shift_right_arithmetic" } else { "shift_right_logical" }
 }
 
@@ -227,7 +230,7 @@ fn direction(name: &str) -> Option<&'static str> {
 }
 
 /// The remainder with the sign of the divisor.
-fn remainder(text: &mut Text, a: &Value, b: &Value) -> Value {
+fn remainder(text: &mut ModuleText, a: &Ssa, b: &Ssa) -> Ssa {
     let rest = text.map("remainder", &[a, b]);
     let zero = text.full(0.0, &a.shape, a.of);
     let nonzero = text.compare("NE", &rest, &zero);
@@ -238,7 +241,7 @@ fn remainder(text: &mut Text, a: &Value, b: &Value) -> Value {
     text.select(&differ, &moved, &rest)
 }
 
-fn binary(text: &mut Text, given: &Given<'_>) -> Result<Option<Value>, ExportError> {
+fn binary(text: &mut ModuleText, given: &InstructionParts<'_>) -> Result<Option<Ssa>, ExportError> {
     let direct = match given.name {
         "add" => "add",
         "sub" => "subtract",
@@ -318,7 +321,10 @@ fn binary(text: &mut Text, given: &Given<'_>) -> Result<Option<Value>, ExportErr
     }))
 }
 
-fn ternary(text: &mut Text, given: &Given<'_>) -> Result<Option<Value>, ExportError> {
+fn ternary(
+    text: &mut ModuleText,
+    given: &InstructionParts<'_>,
+) -> Result<Option<Ssa>, ExportError> {
     if given.name != "mask_where" {
         return Ok(None);
     }

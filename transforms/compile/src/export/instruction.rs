@@ -1,21 +1,21 @@
 //! Instructions by name. Methods of floats, integers and booleans that differ in their prefix only have one expansion.
 
-use super::text::{Text, Type, Value};
+use super::text::{ModuleText, Ssa, Type};
 use super::{ExportError, elementwise, products, reductions, shapes};
 use crate::tensor::Meta;
 use crate::words::Word;
 
 /// An instruction that is being written.
-pub(super) struct Given<'a> {
+pub(super) struct InstructionParts<'a> {
     /// Name of the method without the prefix of its kind.
     pub(super) name: &'a str,
     pub(super) words: &'a [Word],
-    pub(super) operands: &'a [Value],
+    pub(super) operands: &'a [Ssa],
     /// Shapes and dtypes of the results.
     pub(super) results: &'a [Meta],
 }
 
-impl Given<'_> {
+impl InstructionParts<'_> {
     /// Type of the first result.
     ///
     /// # Errors
@@ -35,15 +35,15 @@ impl Given<'_> {
 /// # Errors
 /// `Type`.
 pub(super) fn write(
-    text: &mut Text,
+    text: &mut ModuleText,
     name: &str,
     words: &[Word],
-    operands: &[Value],
+    operands: &[Ssa],
     results: &[Meta],
-) -> Result<Option<Vec<Value>>, ExportError> {
+) -> Result<Option<Vec<Ssa>>, ExportError> {
     let prefixes = ["float_", "int_", "bool_", "bitwise_"];
     let short = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
-    let given = Given { name: short, words, operands, results };
+    let given = InstructionParts { name: short, words, operands, results };
     let families = [elementwise::write, shapes::write, reductions::write, products::write];
     for family in families {
         if let Some(values) = family(text, &given)? {

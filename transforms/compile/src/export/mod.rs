@@ -27,7 +27,7 @@ use crate::backend::Traced;
 use crate::error::CompileError;
 use crate::graph::{Arguments, Graph};
 use crate::program::live;
-use text::Text;
+use text::ModuleText;
 
 /// Error of an export.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -79,7 +79,7 @@ pub fn stablehlo<B: Backend, A: Tree<B>, O: Tree<Traced<B>>>(
 ) -> Result<String, ExportError> {
     let graph = Graph::record(f, &Arguments::<B>::new(x))?;
     let instructions = live(graph.instructions().to_vec(), graph.outputs(), graph.metas().len());
-    let mut text = Text::new(&graph.metas()[..graph.inputs()])?;
+    let mut text = ModuleText::new(&graph.metas()[..graph.inputs()])?;
     let mut values = vec![None; graph.metas().len()];
     for (id, value) in values[..graph.inputs()].iter_mut().enumerate() {
         *value = Some(text.argument(id));

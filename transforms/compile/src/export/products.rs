@@ -3,15 +3,18 @@
 use burn_backend::ops::ConvOptions;
 
 use super::ExportError;
-use super::instruction::Given;
-use super::text::{Text, Value, array, list};
+use super::instruction::InstructionParts;
+use super::text::{ModuleText, Ssa, array, list};
 use crate::words::read;
 
-pub(super) fn write(text: &mut Text, given: &Given<'_>) -> Result<Option<Vec<Value>>, ExportError> {
+pub(super) fn write(
+    text: &mut ModuleText,
+    given: &InstructionParts<'_>,
+) -> Result<Option<Vec<Ssa>>, ExportError> {
     Ok(product(text, given).map(|value| vec![value]))
 }
 
-fn product(text: &mut Text, given: &Given<'_>) -> Option<Value> {
+fn product(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa> {
     let operands = given.operands;
     Some(match given.name {
         "matmul" => text.matmul(&operands[0], &operands[1]),
@@ -100,15 +103,15 @@ fn product(text: &mut Text, given: &Given<'_>) -> Option<Value> {
 }
 
 /// All axes but the last one joined.
-fn flat(text: &mut Text, x: &Value) -> Value {
+fn flat(text: &mut ModuleText, x: &Ssa) -> Ssa {
     let last = x.shape[x.rank() - 1];
     let leading = x.shape[..x.rank() - 1].iter().product();
     text.reshape(x, &[leading, last])
 }
 
-impl Text {
+impl ModuleText {
     /// Products of matrices in the last two axes, with equal sizes or 1 in the others.
-    fn matmul(&mut self, a: &Value, b: &Value) -> Value {
+    fn matmul(&mut self, a: &Ssa, b: &Ssa) -> Ssa {
         let batch = a.rank() - 2;
         let sizes = a.shape[..batch].iter().zip(&b.shape[..batch]);
         let sizes: Vec<usize> = sizes.map(|(&m, &n)| if m == 1 { n } else { m }).collect();
@@ -121,7 +124,7 @@ impl Text {
     }
 
     /// `x w` over the last axis of x.
-    fn linear(&mut self, x: &Value, w: &Value) -> Value {
+    fn linear(&mut self, x: &Ssa, w: &Ssa) -> Ssa {
         let last = x.rank() - 1;
         let shape = [&x.shape[..last], &w.shape[1..]].concat();
         self.dot(x, w, 0, last, 0, &shape)
@@ -130,13 +133,13 @@ impl Text {
     /// The sum of products over one axis of each, with leading batch axes.
     fn dot(
         &mut self,
-        a: &Value,
-        b: &Value,
+        a: &Ssa,
+        b: &Ssa,
         batch: usize,
         of_a: usize,
         of_b: usize,
         shape: &[usize],
-    ) -> Value {
+    ) -> Ssa {
         let leading = list(0..batch);
         let exact = "#stablehlo<precision HIGHEST>";
         let more = format!(
@@ -147,7 +150,7 @@ impl Text {
         self.op("stablehlo.dot_general", &[a, b], &more, shape, a.of)
     }
 
-    fn plus_last(&mut self, x: &Value, bias: &Value) -> Value {
+    fn plus_last(&mut self, x: &Ssa, bias: &Ssa) -> Ssa {
         let bias = self.broadcast(bias, &x.shape);
         self.map("add", &[x, &bias])
     }
@@ -155,12 +158,12 @@ impl Text {
     /// Combines windows of images `[batch, channels, height, width]`: size, stride, padding, dilation.
     fn window(
         &mut self,
-        x: &Value,
+        x: &Ssa,
         shape: &[usize],
         by: &str,
         first: f64,
         [size, stride, padding, dilation]: [[usize; 2]; 4],
-    ) -> Value {
+    ) -> Ssa {
         let first = self.full(first, &[], x.of);
         let four = |x: [usize; 2]| array([1, 1, x[0], x[1]]);
         let [low, high] = padding;
@@ -185,9 +188,9 @@ struct Window {
     groups: usize,
 }
 
-impl Text {
+impl ModuleText {
     /// A convolution of `[batch, features, …]` with `[out, in, …]`.
-    fn convolution(&mut self, x: &Value, w: &Value, window: &Window, shape: &[usize]) -> Value {
+    fn convolution(&mut self, x: &Ssa, w: &Ssa, window: &Window, shape: &[usize]) -> Ssa {
         let axes = list(0..window.stride.len());
         let pads = list(window.padding.iter().map(|[low, high]| format!("[{low}, {high}]")));
         let more = format!(
@@ -205,7 +208,7 @@ impl Text {
     }
 }
 
-fn convolution<const N: usize>(text: &mut Text, given: &Given<'_>) -> Option<Value>
+fn convolution<const N: usize>(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa>
 where
     ConvOptions<N>: crate::words::Plain,
 {
@@ -232,7 +235,7 @@ where
 
 /// Cotangent of the input, of one group: `x̄[t] = Σ ȳ[y] w[k]` over `t = y s + k d − p`, a convolution of ȳ with s − 1 zeros
 /// between its elements by the reversed kernel.
-fn of_input<const N: usize>(text: &mut Text, given: &Given<'_>) -> Option<Value>
+fn of_input<const N: usize>(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa>
 where
     ConvOptions<N>: crate::words::Plain,
 {
@@ -262,7 +265,7 @@ where
 
 /// Cotangent of the weight, of one group: `w̄[k] = Σ ȳ[y] x[y s + k d − p]`, a convolution of x by ȳ with s − 1 zeros between its
 /// elements, over the batch.
-fn of_weight<const N: usize>(text: &mut Text, given: &Given<'_>) -> Option<Value>
+fn of_weight<const N: usize>(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa>
 where
     ConvOptions<N>: crate::words::Plain,
 {

@@ -1,11 +1,14 @@
 //! Sums, extrema, their positions, running operations, sort.
 
 use super::ExportError;
-use super::instruction::Given;
-use super::text::{Text, Type, Value, array, list, tensor};
+use super::instruction::InstructionParts;
+use super::text::{ModuleText, Ssa, Type, array, list, tensor};
 use crate::words::read;
 
-pub(super) fn write(text: &mut Text, given: &Given<'_>) -> Result<Option<Vec<Value>>, ExportError> {
+pub(super) fn write(
+    text: &mut ModuleText,
+    given: &InstructionParts<'_>,
+) -> Result<Option<Vec<Ssa>>, ExportError> {
     let Some(x) = given.operands.first() else { return Ok(None) };
     let all: Vec<usize> = (0..x.rank()).collect();
     let (name, axes) = match given.name.strip_suffix("_dim") {
@@ -83,17 +86,17 @@ pub(super) fn write(text: &mut Text, given: &Given<'_>) -> Result<Option<Vec<Val
 }
 
 /// The axis of a method whose words begin with the tensor and the axis.
-fn axis(given: &Given<'_>) -> Option<usize> {
+fn axis(given: &InstructionParts<'_>) -> Option<usize> {
     read::<(usize, usize)>(given.words.get(..2)?).map(|(_, axis)| axis)
 }
 
-fn descending(given: &Given<'_>) -> Option<bool> {
+fn descending(given: &InstructionParts<'_>) -> Option<bool> {
     read::<(usize, usize, bool)>(given.words.get(..3)?).map(|(.., descending)| descending)
 }
 
-impl Text {
+impl ModuleText {
     /// Combines the elements of axes, which are removed.
-    pub(super) fn reduce(&mut self, x: &Value, axes: &[usize], by: &str, first: f64) -> Value {
+    pub(super) fn reduce(&mut self, x: &Ssa, axes: &[usize], by: &str, first: f64) -> Ssa {
         let first = self.full(first, &[], x.of);
         let more = format!("{} {{dimensions = {}}}", Self::region(by, x.of), array(axes));
         let kept = (0..x.rank()).filter(|axis| !axes.contains(axis)).map(|axis| x.shape[axis]);
@@ -101,25 +104,25 @@ impl Text {
     }
 
     /// A value without some axes, the same along these.
-    pub(super) fn spread(&mut self, x: &Value, axes: &[usize], shape: &[usize]) -> Value {
+    pub(super) fn spread(&mut self, x: &Ssa, axes: &[usize], shape: &[usize]) -> Ssa {
         let kept = (0..shape.len()).filter(|axis| !axes.contains(axis));
         let more = format!("{{broadcast_dimensions = {}}}", array(kept));
         self.op("stablehlo.broadcast_in_dim", &[x], &more, shape, x.of)
     }
 
-    pub(super) fn mean(&mut self, x: &Value, axes: &[usize]) -> Value {
+    pub(super) fn mean(&mut self, x: &Ssa, axes: &[usize]) -> Ssa {
         let count: usize = axes.iter().map(|&axis| x.shape[axis]).product();
         let sum = self.reduce(x, axes, "add", 0.0);
         self.with("divide", &sum, count as f64)
     }
 
-    pub(super) fn extreme(&mut self, x: &Value, axes: &[usize], largest: bool) -> Value {
+    pub(super) fn extreme(&mut self, x: &Ssa, axes: &[usize], largest: bool) -> Ssa {
         let by = if largest { "maximum" } else { "minimum" };
         self.reduce(x, axes, by, x.of.bound(largest))
     }
 
     /// The extreme of an axis, and the index of its first position; NaN is the largest and the least element.
-    fn place(&mut self, x: &Value, axis: usize, largest: bool, index: Type) -> (Value, Value) {
+    fn place(&mut self, x: &Ssa, axis: usize, largest: bool, index: Type) -> (Ssa, Ssa) {
         let places = self.iota(axis, &x.shape, index);
         let (first, zero) = (self.full(x.of.bound(largest), &[], x.of), self.full(0.0, &[], index));
         let (t, i) = (tensor(&[], x.of), tensor(&[], index));
@@ -171,7 +174,7 @@ impl Text {
         (both.swap_remove(0), place)
     }
 
-    fn running(&mut self, x: &Value, axis: usize, by: &str, first: f64) -> Value {
+    fn running(&mut self, x: &Ssa, axis: usize, by: &str, first: f64) -> Ssa {
         let size = x.shape[axis];
         let first = self.full(first, &[], x.of);
         let ones = (0..x.rank()).map(|other| if other == axis { size } else { 1 });
@@ -189,13 +192,13 @@ impl Text {
         self.op("stablehlo.reduce_window", &[x, &first], &more, &x.shape, x.of)
     }
 
-    fn running_extreme(&mut self, x: &Value, axis: usize, largest: bool) -> Value {
+    fn running_extreme(&mut self, x: &Ssa, axis: usize, largest: bool) -> Ssa {
         let by = if largest { "maximum" } else { "minimum" };
         self.running(x, axis, by, x.of.bound(largest))
     }
 
     /// `x − max` and the sum of the exponentials of that along an axis.
-    fn exponentials(&mut self, x: &Value, axis: usize) -> (Value, Value) {
+    fn exponentials(&mut self, x: &Ssa, axis: usize) -> (Ssa, Ssa) {
         let largest = self.extreme(x, &[axis], true);
         let largest = self.spread(&largest, &[axis], &x.shape);
         let shifted = self.map("subtract", &[x, &largest]);
@@ -204,7 +207,7 @@ impl Text {
         (shifted, sum)
     }
 
-    fn softmax(&mut self, x: &Value, axis: usize) -> Value {
+    fn softmax(&mut self, x: &Ssa, axis: usize) -> Ssa {
         let (shifted, sum) = self.exponentials(x, axis);
         let all = self.map("exponential", &[&shifted]);
         let sum = self.spread(&sum, &[axis], &x.shape);
@@ -212,7 +215,7 @@ impl Text {
     }
 
     /// Sorted elements and their indices; stable, with NaN as the largest element.
-    fn sort(&mut self, x: &Value, axis: usize, descending: bool, index: Type) -> [Value; 2] {
+    fn sort(&mut self, x: &Ssa, axis: usize, descending: bool, index: Type) -> [Ssa; 2] {
         let places = self.iota(axis, &x.shape, index);
         let (t, i, flag) = (tensor(&[], x.of), tensor(&[], index), tensor(&[], Type::BOOL));
         let direction = if descending { "GT" } else { "LT" };

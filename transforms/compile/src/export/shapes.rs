@@ -3,28 +3,31 @@
 use burn_backend::{Shape, Slice};
 
 use super::ExportError;
-use super::instruction::Given;
-use super::text::{Text, Type, Value, array, list};
+use super::instruction::InstructionParts;
+use super::text::{ModuleText, Ssa, Type, array, list};
 use crate::words::read;
 
-pub(super) fn write(text: &mut Text, given: &Given<'_>) -> Result<Option<Vec<Value>>, ExportError> {
+pub(super) fn write(
+    text: &mut ModuleText,
+    given: &InstructionParts<'_>,
+) -> Result<Option<Vec<Ssa>>, ExportError> {
     Ok(moved(text, given).map(|value| vec![value]))
 }
 
-impl Text {
-    pub(super) fn transpose(&mut self, x: &Value, axes: &[usize]) -> Value {
+impl ModuleText {
+    pub(super) fn transpose(&mut self, x: &Ssa, axes: &[usize]) -> Ssa {
         let shape: Vec<usize> = axes.iter().map(|&axis| x.shape[axis]).collect();
         let more = format!("{{permutation = {}}}", array(axes));
         self.op("stablehlo.transpose", &[x], &more, &shape, x.of)
     }
 
-    pub(super) fn reverse(&mut self, x: &Value, axes: &[usize]) -> Value {
+    pub(super) fn reverse(&mut self, x: &Ssa, axes: &[usize]) -> Ssa {
         let more = format!("{{dimensions = {}}}", array(axes));
         self.op("stablehlo.reverse", &[x], &more, &x.shape, x.of)
     }
 
     /// Elements `start, start + step, …` below `end` of each axis.
-    pub(super) fn slice(&mut self, x: &Value, ranges: &[[usize; 3]]) -> Value {
+    pub(super) fn slice(&mut self, x: &Ssa, ranges: &[[usize; 3]]) -> Ssa {
         let part = |k: usize| array(ranges.iter().map(move |range| range[k]));
         let more = format!(
             "{{start_indices = {}, limit_indices = {}, strides = {}}}",
@@ -37,7 +40,7 @@ impl Text {
         self.op("stablehlo.slice", &[x], &more, &shape, x.of)
     }
 
-    pub(super) fn concatenate(&mut self, all: &[&Value], axis: usize) -> Value {
+    pub(super) fn concatenate(&mut self, all: &[&Ssa], axis: usize) -> Ssa {
         let mut shape = all[0].shape.clone();
         shape[axis] = all.iter().map(|x| x.shape[axis]).sum();
         let more = format!("{{dimension = {axis} : i64}}");
@@ -45,14 +48,14 @@ impl Text {
     }
 
     /// Indices along an axis.
-    pub(super) fn iota(&mut self, axis: usize, shape: &[usize], of: Type) -> Value {
+    pub(super) fn iota(&mut self, axis: usize, shape: &[usize], of: Type) -> Ssa {
         self.op("stablehlo.iota", &[], &format!("{{iota_dimension = {axis} : i64}}"), shape, of)
     }
 
     /// Coordinates of all elements of `index`, with the index as that of one axis: `[…, rank]`.
-    fn coordinates(&mut self, index: &Value, axis: usize) -> Value {
+    fn coordinates(&mut self, index: &Ssa, axis: usize) -> Ssa {
         let column = [&index.shape[..], &[1]].concat();
-        let all: Vec<Value> = (0..index.rank())
+        let all: Vec<Ssa> = (0..index.rank())
             .map(|other| {
                 let one = if other == axis {
                     self.convert(index, Type::INDEX)
@@ -66,7 +69,7 @@ impl Text {
     }
 
     /// `y[…, i, …] = x[…, index[…, i, …], …]`.
-    fn gather(&mut self, x: &Value, axis: usize, index: &Value) -> Value {
+    fn gather(&mut self, x: &Ssa, axis: usize, index: &Ssa) -> Ssa {
         let coordinates = self.coordinates(index, axis);
         let (all, ones) = (list(0..x.rank()), array(vec![1; x.rank()]));
         let more = format!(
@@ -78,7 +81,7 @@ impl Text {
     }
 
     /// Combines x at the places of an index with values: `x[…, index[…, i, …], …] ∘= y[…, i, …]`.
-    fn scatter(&mut self, x: &Value, axis: usize, index: &Value, y: &Value, by: &str) -> Value {
+    fn scatter(&mut self, x: &Ssa, axis: usize, index: &Ssa, y: &Ssa, by: &str) -> Ssa {
         let coordinates = self.coordinates(index, axis);
         let all = list(0..x.rank());
         let more = format!(
@@ -92,7 +95,7 @@ impl Text {
     }
 
     /// An index of one axis as that of all elements of a shape.
-    fn along(&mut self, index: &Value, axis: usize, shape: &[usize]) -> Value {
+    fn along(&mut self, index: &Ssa, axis: usize, shape: &[usize]) -> Ssa {
         let more = format!("{{broadcast_dimensions = {}}}", array([axis]));
         self.op("stablehlo.broadcast_in_dim", &[index], &more, shape, index.of)
     }
@@ -113,7 +116,7 @@ fn range(slice: &Slice, size: usize) -> ([usize; 3], bool) {
     ([if count == 0 { end as usize } else { first }, end as usize, step], true)
 }
 
-fn moved(text: &mut Text, given: &Given<'_>) -> Option<Value> {
+fn moved(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa> {
     let x = given.operands.first()?;
     let shape = given.shape();
     Some(match given.name {
@@ -201,13 +204,13 @@ fn moved(text: &mut Text, given: &Given<'_>) -> Option<Value> {
     })
 }
 
-fn swapped(text: &mut Text, x: &Value, a: usize, b: usize) -> Value {
+fn swapped(text: &mut ModuleText, x: &Ssa, a: usize, b: usize) -> Ssa {
     let mut axes: Vec<usize> = (0..x.rank()).collect();
     axes.swap(a, b);
     text.transpose(x, &axes)
 }
 
-fn sliced(text: &mut Text, x: &Value, slices: &[Slice]) -> Value {
+fn sliced(text: &mut ModuleText, x: &Ssa, slices: &[Slice]) -> Ssa {
     let ranges = x.shape.iter().enumerate().map(|(axis, &size)| {
         slices.get(axis).map_or(([0, size, 1], false), |slice| range(slice, size))
     });
@@ -218,15 +221,15 @@ fn sliced(text: &mut Text, x: &Value, slices: &[Slice]) -> Value {
 }
 
 /// None for slices with steps.
-fn assigned(text: &mut Text, x: &Value, slices: &[Slice], y: &Value) -> Option<Value> {
+fn assigned(text: &mut ModuleText, x: &Ssa, slices: &[Slice], y: &Ssa) -> Option<Ssa> {
     let starts = x.shape.iter().enumerate().map(|(axis, &size)| match slices.get(axis) {
         None => Some(0),
         Some(slice) if slice.step == 1 => Some(range(slice, size).0[0]),
         Some(_) => None,
     });
     let starts: Option<Vec<usize>> = starts.collect();
-    let starts: Vec<Value> =
+    let starts: Vec<Ssa> =
         starts?.into_iter().map(|at| text.full(at as f64, &[], Type::INDEX)).collect();
-    let operands: Vec<&Value> = [x, y].into_iter().chain(&starts).collect();
+    let operands: Vec<&Ssa> = [x, y].into_iter().chain(&starts).collect();
     Some(text.op("stablehlo.dynamic_update_slice", &operands, "", &x.shape, x.of))
 }

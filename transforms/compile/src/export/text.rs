@@ -89,13 +89,13 @@ impl Type {
 
 /// A value of the module.
 #[derive(Clone, Debug)]
-pub(super) struct Value {
+pub(super) struct Ssa {
     name: String,
     pub(super) shape: Vec<usize>,
     pub(super) of: Type,
 }
 
-impl Value {
+impl Ssa {
     fn typed(&self) -> String {
         tensor(&self.shape, self.of)
     }
@@ -124,23 +124,23 @@ pub(super) fn array(all: impl IntoIterator<Item = impl ToString>) -> String {
 }
 
 /// A module under construction.
-pub(super) struct Text {
-    arguments: Vec<Value>,
+pub(super) struct ModuleText {
+    arguments: Vec<Ssa>,
     body: String,
     next: usize,
 }
 
-impl Text {
+impl ModuleText {
     pub(super) fn new(inputs: &[Meta]) -> Result<Self, ExportError> {
         let one = |(number, meta): (usize, &Meta)| {
             let name = format!("%{number}");
-            Type::of(meta).map(|of| Value { name, shape: meta.shape.clone(), of })
+            Type::of(meta).map(|of| Ssa { name, shape: meta.shape.clone(), of })
         };
         let arguments = inputs.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { next: arguments.len(), arguments, body: String::new() })
     }
 
-    pub(super) fn argument(&self, number: usize) -> Value {
+    pub(super) fn argument(&self, number: usize) -> Ssa {
         self.arguments[number].clone()
     }
 
@@ -148,11 +148,11 @@ impl Text {
     pub(super) fn op(
         &mut self,
         name: &str,
-        operands: &[&Value],
+        operands: &[&Ssa],
         more: &str,
         shape: &[usize],
         of: Type,
-    ) -> Value {
+    ) -> Ssa {
         self.ops(name, operands, more, vec![(shape.to_vec(), of)]).swap_remove(0)
     }
 
@@ -160,21 +160,21 @@ impl Text {
     pub(super) fn ops(
         &mut self,
         name: &str,
-        operands: &[&Value],
+        operands: &[&Ssa],
         more: &str,
         results: Vec<(Vec<usize>, Type)>,
-    ) -> Vec<Value> {
+    ) -> Vec<Ssa> {
         let (first, several) = (self.next, results.len() > 1);
         self.next += 1;
         let one = |(k, (shape, of))| {
             let name = if several { format!("%{first}#{k}") } else { format!("%{first}") };
-            Value { name, shape, of }
+            Ssa { name, shape, of }
         };
-        let results: Vec<Value> = results.into_iter().enumerate().map(one).collect();
+        let results: Vec<Ssa> = results.into_iter().enumerate().map(one).collect();
         let count = if several { format!(":{}", results.len()) } else { String::new() };
         let names = list(operands.iter().map(|x| &x.name));
         let given = list(operands.iter().map(|x| x.typed()));
-        let made = list(results.iter().map(Value::typed));
+        let made = list(results.iter().map(Ssa::typed));
         let made = if several { format!("({made})") } else { made };
         let space = if more.is_empty() { "" } else { " " };
         let line = format!(
@@ -185,17 +185,13 @@ impl Text {
     }
 
     /// An elementwise operation of values of one type.
-    pub(super) fn map(&mut self, name: &str, operands: &[&Value]) -> Value {
+    pub(super) fn map(&mut self, name: &str, operands: &[&Ssa]) -> Ssa {
         let (shape, of) = (operands[0].shape.clone(), operands[0].of);
         self.op(&format!("stablehlo.{name}"), operands, "", &shape, of)
     }
 
     /// A constant with all bits of its elements.
-    pub(super) fn constant(
-        &mut self,
-        data: &TensorData,
-        meta: &Meta,
-    ) -> Result<Value, ExportError> {
+    pub(super) fn constant(&mut self, data: &TensorData, meta: &Meta) -> Result<Ssa, ExportError> {
         let of = Type::of(meta)?;
         let hexadecimal = |bytes: &[u8]| {
             let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
@@ -210,7 +206,7 @@ impl Text {
     }
 
     /// A constant with equal elements.
-    pub(super) fn full(&mut self, x: f64, shape: &[usize], of: Type) -> Value {
+    pub(super) fn full(&mut self, x: f64, shape: &[usize], of: Type) -> Ssa {
         let text = match of {
             Type::BOOL => (x != 0.0).to_string(),
             _ if of.is_float() => format!("0x{}", of.bits(x)),
@@ -222,19 +218,19 @@ impl Text {
         self.dense(&text, shape, of)
     }
 
-    fn dense(&mut self, elements: &str, shape: &[usize], of: Type) -> Value {
+    fn dense(&mut self, elements: &str, shape: &[usize], of: Type) -> Ssa {
         let value = format!("{{value = dense<{elements}> : {}}}", tensor(shape, of));
         self.op("stablehlo.constant", &[], &value, shape, of)
     }
 
-    pub(super) fn convert(&mut self, x: &Value, of: Type) -> Value {
+    pub(super) fn convert(&mut self, x: &Ssa, of: Type) -> Ssa {
         if x.of == of {
             return x.clone();
         }
         self.op("stablehlo.convert", &[x], "", &x.shape, of)
     }
 
-    pub(super) fn reshape(&mut self, x: &Value, shape: &[usize]) -> Value {
+    pub(super) fn reshape(&mut self, x: &Ssa, shape: &[usize]) -> Ssa {
         if x.shape == shape {
             return x.clone();
         }
@@ -242,7 +238,7 @@ impl Text {
     }
 
     /// The value in a shape into which it is broadcast, with axes counted from the last one.
-    pub(super) fn broadcast(&mut self, x: &Value, shape: &[usize]) -> Value {
+    pub(super) fn broadcast(&mut self, x: &Ssa, shape: &[usize]) -> Ssa {
         if x.shape == shape {
             return x.clone();
         }
@@ -262,10 +258,10 @@ impl Text {
     }
 
     /// The module, with these results of its function.
-    pub(super) fn finish(self, outputs: &[Value]) -> String {
+    pub(super) fn finish(self, outputs: &[Ssa]) -> String {
         let arguments = list(self.arguments.iter().map(|x| format!("{}: {}", x.name, x.typed())));
         let (types, names) =
-            (list(outputs.iter().map(Value::typed)), list(outputs.iter().map(|x| &x.name)));
+            (list(outputs.iter().map(Ssa::typed)), list(outputs.iter().map(|x| &x.name)));
         format!(
             "module {{\n  func.func public @main({arguments}) -> ({types}) {{\n{}    \"func.return\"({names}) : \
              ({types}) -> ()\n  }}\n}}\n",

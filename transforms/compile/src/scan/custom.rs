@@ -1,6 +1,6 @@
 //! Functions with user-defined derivative rules.
 
-use burn_t4a::ext::custom::{CustomBackend, CustomError, JvpRule, List, Result, VjpRule};
+use burn_t4a::ext::custom::{CustomBackend, CustomError, JvpRule, OperandList, Result, VjpRule};
 
 use super::instruction;
 use crate::backend::Traced;
@@ -13,9 +13,9 @@ use crate::tensor::Any;
 /// Those of the call.
 fn recorded<B: CustomBackend>(
     name: &'static str,
-    x: &List<Traced<B>>,
-    run: impl Fn(List<B>) -> Result<List<B>> + Send + Sync + 'static,
-) -> Result<List<Traced<B>>> {
+    x: &OperandList<Traced<B>>,
+    run: impl Fn(OperandList<B>) -> Result<OperandList<B>> + Send + Sync + 'static,
+) -> Result<OperandList<Traced<B>>> {
     instruction(name, x, move |x: Vec<Any<B>>| {
         let results = run(x.into_iter().map(value).collect())?;
         Ok::<_, CustomError>(results.into_iter().map(any).collect())
@@ -29,7 +29,7 @@ impl<B: CustomBackend> CustomBackend for Traced<B> {
         B::differentiates()
     }
 
-    fn custom_vjp<R: VjpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_vjp<R: VjpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         if B::differentiates() {
             return recorded::<B>("custom_vjp", &x, move |x| B::custom_vjp(rule.clone(), x));
         }
@@ -37,7 +37,7 @@ impl<B: CustomBackend> CustomBackend for Traced<B> {
         Ok(results)
     }
 
-    fn custom_jvp<R: JvpRule>(rule: R, x: List<Self>) -> Result<List<Self>> {
+    fn custom_jvp<R: JvpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         if B::differentiates() {
             return recorded::<B>("custom_jvp", &x, move |x| B::custom_jvp(rule.clone(), x));
         }
