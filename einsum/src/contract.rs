@@ -5,13 +5,13 @@ use t4a_tensor::Tensor;
 
 use crate::backend::ProductBackends;
 use crate::error::{EinsumError, Result};
-use crate::labelled::Labelled;
+use crate::labelled::LabelledArray;
 use crate::pair;
 use crate::plan::Plan;
 use crate::table::Ring;
 
 /// Tensors by slot; `None` after they are consumed.
-pub(crate) type Slots<T> = Vec<Option<Labelled<T>>>;
+pub(crate) type Slots<T> = Vec<Option<LabelledArray<T>>>;
 
 impl Plan {
     /// The contraction over the semiring `S`.
@@ -110,7 +110,7 @@ impl Plan {
         ring: &Ring<T>,
         mut slots: Slots<T>,
         sizes: &[usize],
-    ) -> Result<Labelled<T>> {
+    ) -> Result<LabelledArray<T>> {
         let last = slots.pop().flatten().ok_or(EinsumError::PathIncomplete { remaining: 0 })?;
         pair::sum_out(ring, last, &self.lone, sizes)
     }

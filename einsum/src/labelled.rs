@@ -16,19 +16,27 @@ use crate::network::{Axes, Id, Ids, Network};
 
 /// A tensor with a label for each axis.
 #[derive(Clone)]
-pub(crate) struct Labelled<T> {
+pub(crate) struct LabelledArray<T> {
     pub(crate) tensor: Tensor<T>,
     pub(crate) ids: Ids,
 }
 
 impl Network {
     /// Operand `i` as a view with distinct labels. No copy.
-    pub(crate) fn enter<T: Scalar>(&self, i: usize, tensor: &Tensor<T>) -> Result<Labelled<T>> {
+    pub(crate) fn enter<T: Scalar>(
+        &self,
+        i: usize,
+        tensor: &Tensor<T>,
+    ) -> Result<LabelledArray<T>> {
         enter(&self.axes[i], tensor)
     }
 
     /// The cotangent of operand `i`, given that of its view from [`Network::enter`].
-    pub(crate) fn leave_operand<T: Numeric>(&self, i: usize, x: &Labelled<T>) -> Result<Tensor<T>> {
+    pub(crate) fn leave_operand<T: Numeric>(
+        &self,
+        i: usize,
+        x: &LabelledArray<T>,
+    ) -> Result<Tensor<T>> {
         let aligned = align(x, &self.inputs[i])?;
         if self.inputs[i].len() == self.axes[i].len() {
             return Ok(aligned);
@@ -37,7 +45,7 @@ impl Network {
     }
 
     /// The result in the axis order and shape of the output; elements off the diagonals are `zero`.
-    pub(crate) fn leave<T: Scalar>(&self, zero: T, x: Labelled<T>) -> Result<Tensor<T>> {
+    pub(crate) fn leave<T: Scalar>(&self, zero: T, x: LabelledArray<T>) -> Result<Tensor<T>> {
         let route = x.tensor.route();
         let mut distinct = Ids::new();
         for &id in self.result.iter().flatten() {
@@ -65,7 +73,7 @@ impl Network {
 }
 
 /// A tensor with the given axes as a view with distinct labels. No copy.
-pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labelled<T>> {
+pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<LabelledArray<T>> {
     let mut view = tensor.clone();
     let mut ids = Ids::new();
     for &axis in axes {
@@ -85,7 +93,7 @@ pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labell
             },
         }
     }
-    Ok(Labelled { tensor: view, ids })
+    Ok(LabelledArray { tensor: view, ids })
 }
 
 /// Writes a tensor with labels `ids` to the diagonals of a tensor of zeros, for repeated output labels.
@@ -133,7 +141,7 @@ pub(crate) fn scatter<T: Scalar>(
 }
 
 /// The axes of `x` in the order of `ids`, with size 1 for missing labels. Every label of `x` must be in `ids`. No copy.
-pub(crate) fn align<T: Scalar>(x: &Labelled<T>, ids: &[Id]) -> Result<Tensor<T>> {
+pub(crate) fn align<T: Scalar>(x: &LabelledArray<T>, ids: &[Id]) -> Result<Tensor<T>> {
     if x.ids.as_slice() == ids {
         return Ok(x.tensor.clone());
     }

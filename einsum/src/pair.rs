@@ -15,7 +15,7 @@ use t4a_tensor::{Layout, Route, Tensor};
 
 use crate::backend::{BgemmShape, ProductBackends, TensordotAxes};
 use crate::error::{EinsumError, Result};
-use crate::labelled::{Labelled, align};
+use crate::labelled::{LabelledArray, align};
 use crate::network::{Id, Ids};
 use crate::plan::Pair;
 use crate::table::Ring;
@@ -29,7 +29,7 @@ fn volume(ids: &[Id], sizes: &[usize]) -> usize {
 }
 
 /// `ids` by their strides in `x`, largest first.
-fn by_stride<T: Scalar>(ids: &Ids, x: &Labelled<T>) -> Ids {
+fn by_stride<T: Scalar>(ids: &Ids, x: &LabelledArray<T>) -> Ids {
     let stride = |id: &Id| {
         let axis = x.ids.iter().position(|known| known == id);
         axis.map_or(0, |axis| x.tensor.layout().strides()[axis].unsigned_abs())
@@ -42,10 +42,10 @@ fn by_stride<T: Scalar>(ids: &Ids, x: &Labelled<T>) -> Ids {
 /// ⊕ over the given labels.
 pub(crate) fn sum_out<T: Scalar>(
     ring: &Ring<T>,
-    x: Labelled<T>,
+    x: LabelledArray<T>,
     ids: &Ids,
     sizes: &[usize],
-) -> Result<Labelled<T>> {
+) -> Result<LabelledArray<T>> {
     if ids.is_empty() {
         return Ok(x);
     }
@@ -56,7 +56,7 @@ pub(crate) fn sum_out<T: Scalar>(
     let ones = Tensor::full(&[1, 1], ring.one)?.expand(&[k, 1])?;
     let a = Grouped::new(&x, &[], &kept, &summed, sizes)?.read(&x.tensor)?;
     let tensor = (ring.matmul)(&a, &ones)?.reshape(&dims(&kept, sizes))?;
-    Ok(Labelled { tensor, ids: kept })
+    Ok(LabelledArray { tensor, ids: kept })
 }
 
 /// True if the matrices of a batch are interleaved, so that each element of a matrix is on a separate cache line (bench
@@ -86,7 +86,7 @@ struct Grouped {
 impl Grouped {
     /// Axes in the order batch, `rows` merged into one axis, `cols` merged into one axis.
     fn new<T: Scalar>(
-        x: &Labelled<T>,
+        x: &LabelledArray<T>,
         batch: &[Id],
         rows: &Ids,
         cols: &Ids,
@@ -131,11 +131,11 @@ impl Grouped {
 pub(crate) fn contract<T: Scalar>(
     ring: &Ring<T>,
     step: &Pair,
-    a: Labelled<T>,
-    b: Labelled<T>,
+    a: LabelledArray<T>,
+    b: LabelledArray<T>,
     sizes: &[usize],
     backend: &ProductBackends<'_, T>,
-) -> Result<Labelled<T>> {
+) -> Result<LabelledArray<T>> {
     let a = sum_out(ring, a, &step.lone_left, sizes)?;
     let b = sum_out(ring, b, &step.lone_right, sizes)?;
     if let Some(user) = backend.tensordot
@@ -147,7 +147,7 @@ pub(crate) fn contract<T: Scalar>(
             let message = format!("tensordot gave shape {given:?}, needed {expected:?}");
             return Err(EinsumError::Backend(message));
         }
-        return Ok(Labelled {
+        return Ok(LabelledArray {
             tensor: tensor.with_route(Route::native(RoutePath::TensordotUser)),
             ids,
         });
@@ -168,7 +168,7 @@ pub(crate) fn contract<T: Scalar>(
     for order in [by_stride(&step.sum, &a), by_stride(&step.sum, &b)] {
         let left = Grouped::new(&a, &batch, &m, &order, sizes)?;
         let right = Grouped::new(&b, &batch, &order, &n, sizes)?;
-        let price = |g: &Grouped, x: &Labelled<T>| if g.view { 0 } else { x.tensor.numel() };
+        let price = |g: &Grouped, x: &LabelledArray<T>| if g.view { 0 } else { x.tensor.numel() };
         let copied = price(&left, &a) + price(&right, &b);
         if copied < cost {
             (best, cost) = (Some((left, right)), copied);
@@ -196,7 +196,7 @@ pub(crate) fn contract<T: Scalar>(
             out.with_route(Route::native(RoutePath::BgemmUser))
         }
     };
-    Ok(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids })
+    Ok(LabelledArray { tensor: tensor.reshape(&dims(&ids, sizes))?, ids })
 }
 
 /// Multiply-adds per matrix above which copying each matrix pays (bench `einsum`, row `batched_matmul_innermost`).
@@ -206,14 +206,14 @@ const INTERLEAVED: usize = 16 * 16 * 16;
 fn interleaved<T: Scalar>(
     ring: &Ring<T>,
     step: &Pair,
-    a: &Labelled<T>,
-    b: &Labelled<T>,
+    a: &LabelledArray<T>,
+    b: &LabelledArray<T>,
     sizes: &[usize],
-) -> Result<Option<Labelled<T>>> {
+) -> Result<Option<LabelledArray<T>>> {
     let [m, n, k, count] =
         [&step.left, &step.right, &step.sum, &step.batch].map(|ids| volume(ids, sizes));
     let batch = by_stride(&step.batch, a);
-    let together = |x: &Labelled<T>| {
+    let together = |x: &LabelledArray<T>| {
         let axis = x.ids.iter().position(|id| Some(id) == batch.last());
         axis.is_some_and(|axis| x.tensor.layout().strides()[axis] == 1)
     };
@@ -221,7 +221,7 @@ fn interleaved<T: Scalar>(
     if !small || count < 64 || !together(a) || !together(b) {
         return Ok(None);
     }
-    let group = |x: &Labelled<T>, rows: &Ids, cols: &Ids, shape: [usize; 3]| -> Result<_> {
+    let group = |x: &LabelledArray<T>, rows: &Ids, cols: &Ids, shape: [usize; 3]| -> Result<_> {
         let ids: Ids = rows.iter().chain(cols).chain(&batch).copied().collect();
         Ok(align(x, &ids)?.reshape(&shape)?)
     };
@@ -229,16 +229,16 @@ fn interleaved<T: Scalar>(
     let b = group(b, &step.sum, &step.right, [k, n, count])?;
     let tensor = (ring.matmul_interleaved)(&a, &b)?;
     let ids: Ids = step.left.iter().chain(&step.right).chain(&batch).copied().collect();
-    Ok(Some(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids }))
+    Ok(Some(LabelledArray { tensor: tensor.reshape(&dims(&ids, sizes))?, ids }))
 }
 
 /// Products without a summed label: elementwise and outer.
 fn multiply<T: Scalar>(
     ring: &Ring<T>,
     step: &Pair,
-    a: Labelled<T>,
-    b: Labelled<T>,
-) -> Result<Labelled<T>> {
+    a: LabelledArray<T>,
+    b: LabelledArray<T>,
+) -> Result<LabelledArray<T>> {
     let larger = if a.tensor.numel() >= b.tensor.numel() { &a } else { &b };
     let all: Ids = step.batch.iter().chain(&step.left).chain(&step.right).copied().collect();
     let of_larger: Ids = all.iter().copied().filter(|id| larger.ids.contains(id)).collect();
@@ -250,11 +250,12 @@ fn multiply<T: Scalar>(
     drop((a, b));
     let out = (ring.times)(left, right)?;
     let route = Route::native(RoutePath::ContractElementwise);
-    Ok(Labelled { tensor: out.with_route(route), ids })
+    Ok(LabelledArray { tensor: out.with_route(route), ids })
 }
 
-fn axes_of<T: Scalar>(step: &Pair, a: &Labelled<T>, b: &Labelled<T>) -> TensordotAxes {
-    let of = |x: &Labelled<T>, id: Id| x.ids.iter().position(|&known| known == id).unwrap_or(0);
+fn axes_of<T: Scalar>(step: &Pair, a: &LabelledArray<T>, b: &LabelledArray<T>) -> TensordotAxes {
+    let of =
+        |x: &LabelledArray<T>, id: Id| x.ids.iter().position(|&known| known == id).unwrap_or(0);
     let both = |ids: &Ids| ids.iter().map(|&id| (of(a, id), of(b, id))).collect();
     TensordotAxes {
         batch: both(&step.batch),

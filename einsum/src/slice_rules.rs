@@ -12,7 +12,7 @@ use t4a_tensor::map::zip;
 
 use crate::backend::ProductBackends;
 use crate::error::Result;
-use crate::labelled::{Labelled, align};
+use crate::labelled::{LabelledArray, align};
 use crate::plan::Plan;
 use crate::rules::{Share, Slices};
 use crate::table::Rules;
@@ -25,9 +25,9 @@ impl Plan {
     pub(crate) fn vjp_slices<T: Numeric>(
         &self,
         rules: &Rules<T>,
-        inputs: &[Labelled<T>],
-        cotangent: &Labelled<T>,
-    ) -> Result<Vec<Labelled<T>>> {
+        inputs: &[LabelledArray<T>],
+        cotangent: &LabelledArray<T>,
+    ) -> Result<Vec<LabelledArray<T>>> {
         let output = &self.network.output;
         let sizes = self.slice_sizes();
         let own = ProductBackends::default();
@@ -53,7 +53,7 @@ impl Plan {
             }
             _ => None,
         };
-        let zeros = |x: &Labelled<T>| Ok(Tensor::full(x.tensor.shape(), T::ZERO)?);
+        let zeros = |x: &LabelledArray<T>| Ok(Tensor::full(x.tensor.shape(), T::ZERO)?);
         let mut grads: Vec<Tensor<T>> = inputs.iter().map(zeros).collect::<Result<_>>()?;
         let (outer, inner) = self.slice_counts();
         for o in 0..outer {
@@ -65,7 +65,7 @@ impl Plan {
             for i in 0..inner {
                 let slice = self.slice_at(o * inner + i);
                 let views = inputs.iter().map(|x| slice.of(x)).collect::<Result<Vec<_>>>()?;
-                let mut share = |part: &Labelled<T>| {
+                let mut share = |part: &LabelledArray<T>| {
                     let part = align(part, output)?;
                     let g = match &sum {
                         None => open.clone(),
@@ -74,7 +74,7 @@ impl Plan {
                         }
                     };
                     let tensor = Tensor::from_vec(g, part.shape())?;
-                    Ok(Labelled { tensor, ids: output.clone() })
+                    Ok(LabelledArray { tensor, ids: output.clone() })
                 };
                 let parts = self.vjp_of(rules, &views, &mut share, &sizes)?;
                 for (i, part) in parts.iter().enumerate() {
@@ -83,8 +83,10 @@ impl Plan {
                 }
             }
         }
-        let label =
-            |(tensor, x): (Tensor<T>, &Labelled<T>)| Labelled { tensor, ids: x.ids.clone() };
+        let label = |(tensor, x): (Tensor<T>, &LabelledArray<T>)| LabelledArray {
+            tensor,
+            ids: x.ids.clone(),
+        };
         Ok(grads.into_iter().zip(inputs).map(label).collect())
     }
 
@@ -93,8 +95,8 @@ impl Plan {
     pub(crate) fn jvp_slices<T: Numeric>(
         &self,
         rules: &Rules<T>,
-        inputs: &[(Labelled<T>, Labelled<T>)],
-    ) -> Result<(Labelled<T>, Labelled<T>)> {
+        inputs: &[(LabelledArray<T>, LabelledArray<T>)],
+    ) -> Result<(LabelledArray<T>, LabelledArray<T>)> {
         let output = &self.network.output;
         let sizes = self.slice_sizes();
         let (mut whole, mut tangents) =
@@ -105,7 +107,9 @@ impl Plan {
             let mut total = Slices { sum: Vec::new(), tangent: Vec::new(), absorbing: Vec::new() };
             for i in 0..inner {
                 let slice = self.slice_at(o * inner + i);
-                let view = |(x, dx): &(Labelled<T>, Labelled<T>)| Ok((slice.of(x)?, slice.of(dx)?));
+                let view = |(x, dx): &(LabelledArray<T>, LabelledArray<T>)| {
+                    Ok((slice.of(x)?, slice.of(dx)?))
+                };
                 let views = inputs.iter().map(view).collect::<Result<Vec<_>>>()?;
                 let (part, d) = self.jvp_of(rules, views, &sizes)?;
                 let (part, d) = (align(&part, output)?, align(&d, output)?);
@@ -123,13 +127,13 @@ impl Plan {
             block
                 .place(&mut tangents, output, &Tensor::from_vec(tangent, &shape)?, |_, new| new)?;
         }
-        let label = |tensor| Labelled { tensor, ids: output.clone() };
+        let label = |tensor| LabelledArray { tensor, ids: output.clone() };
         Ok((label(whole), label(tangents)))
     }
 }
 
 /// True if an element of a result is absorbing.
-fn absorbs<T: Numeric>(rules: &Rules<T>, sum: &Labelled<T>) -> Result<bool> {
+fn absorbs<T: Numeric>(rules: &Rules<T>, sum: &LabelledArray<T>) -> Result<bool> {
     if rules.share != Share::Marginal {
         return Ok(false);
     }

@@ -13,7 +13,7 @@ use t4a_tensor::{Layout, Tensor};
 use crate::backend::ProductBackends;
 use crate::contract::Slots;
 use crate::error::Result;
-use crate::labelled::{Labelled, align, scatter};
+use crate::labelled::{LabelledArray, align, scatter};
 use crate::network::Id;
 use crate::plan::Plan;
 use crate::table::Ring;
@@ -31,7 +31,7 @@ impl Slice<'_> {
     }
 
     /// The view of a tensor in the slice: sliced axes keep one index.
-    pub(crate) fn of<T: Scalar>(&self, x: &Labelled<T>) -> Result<Labelled<T>> {
+    pub(crate) fn of<T: Scalar>(&self, x: &LabelledArray<T>) -> Result<LabelledArray<T>> {
         let mut x = x.clone();
         for (axis, &id) in x.ids.iter().enumerate() {
             if let Some(value) = self.value(id) {
@@ -42,7 +42,7 @@ impl Slice<'_> {
     }
 
     /// The elements that the slice reads, with the axes in the order of `ids`.
-    pub(crate) fn values<T: Scalar>(&self, x: &Labelled<T>, ids: &[Id]) -> Result<Vec<T>> {
+    pub(crate) fn values<T: Scalar>(&self, x: &LabelledArray<T>, ids: &[Id]) -> Result<Vec<T>> {
         Ok(align(&self.of(x)?, ids)?.to_vec()?)
     }
 
@@ -100,7 +100,7 @@ impl Plan {
         ring: &Ring<T>,
         slots: Slots<T>,
         backend: &ProductBackends<'_, T>,
-    ) -> Result<Labelled<T>> {
+    ) -> Result<LabelledArray<T>> {
         self.fold_slices(ring, slots, backend, ring.zero, |total, part| match total {
             None => Ok(part),
             Some(total) => Ok((ring.plus)(total, part)?),
@@ -116,7 +116,7 @@ impl Plan {
         backend: &ProductBackends<'_, T>,
         fill: U,
         fold: impl Fn(Option<Tensor<U>>, Tensor<T>) -> Result<Tensor<U>>,
-    ) -> Result<Labelled<U>> {
+    ) -> Result<LabelledArray<U>> {
         let network = &self.network;
         let ids = &network.output;
         let (sizes, varies) = (self.slice_sizes(), self.varies(&self.sliced));
@@ -135,7 +135,7 @@ impl Plan {
             }
             let Some(total) = total else { continue };
             if outer == 1 {
-                return Ok(Labelled { tensor: total, ids: ids.clone() });
+                return Ok(LabelledArray { tensor: total, ids: ids.clone() });
             }
             if whole.is_none() {
                 whole = Some(self.output_of(fill)?);
@@ -146,7 +146,7 @@ impl Plan {
             }
         }
         let tensor = whole.map_or_else(|| self.output_of(fill), Ok)?;
-        Ok(Labelled { tensor, ids: ids.clone() })
+        Ok(LabelledArray { tensor, ids: ids.clone() })
     }
 
     /// A tensor over the output labels.

@@ -92,14 +92,14 @@ impl<A: Array> Movable for Pair<A> {
 
 /// Results of an operation, with the permutations of pivoting.
 #[derive(Clone, Debug)]
-pub struct Found<A: Array> {
+pub struct OperationResults<A: Array> {
     /// Floating-point results.
     pub results: Vec<Pair<A>>,
     /// Permutations `[…, n]` of the rows and of the columns, as far as the operation pivots them.
     pub permutations: Vec<A::Integers>,
 }
 
-impl<A: Array> Found<A> {
+impl<A: Array> OperationResults<A> {
     /// Copies a permutation to the host.
     ///
     /// # Errors
@@ -140,10 +140,10 @@ fn values<A: Array>(operands: &[Pair<A>]) -> Vec<Value<A>> {
 ///
 /// # Errors
 /// Errors of the operation.
-pub fn run<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Found<A>> {
+pub fn run<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<OperationResults<A>> {
     let (op, count) = checked(op, operands)?;
     let out = A::apply(&op, &values(operands), &UNTRACKED[..count])?;
-    Ok(Found::new(pairs(&op, out.results), out.extra))
+    Ok(OperationResults::new(pairs(&op, out.results), out.extra))
 }
 
 /// Results and the status of each matrix; the results of failed matrices are NaN. See [`isolated`].
@@ -153,7 +153,7 @@ pub fn run<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Fo
 pub fn with_status<A: Array>(
     op: impl Into<MatrixOp>,
     operands: Vec<Pair<A>>,
-) -> Result<(Found<A>, Tensor<i32>)> {
+) -> Result<(OperationResults<A>, Tensor<i32>)> {
     let op = op.into();
     isolated(operands, |operands| run(op, operands), |operands| info(op, operands))
 }
@@ -212,14 +212,14 @@ pub fn with_tangents<A: Array>(
     op: impl Into<MatrixOp>,
     operands: &[Pair<A>],
     tangents: &[Pair<A>],
-) -> Result<(Found<A>, Vec<Pair<A>>)> {
+) -> Result<(OperationResults<A>, Vec<Pair<A>>)> {
     let (op, count) = checked(op, operands)?;
     check_tangents(op.op.name(), operands, tangents)?;
     let inputs = values(&duals(operands, tangents));
     let out = A::jvp(&op, &inputs, &UNTRACKED[..count])?;
     let (results, moving) = pairs(&op, out.results).into_iter().map(parted).unzip();
     let extra = out.extra.into_iter().map(Value::below).collect();
-    Ok((Found::new(results, extra), moving))
+    Ok((OperationResults::new(results, extra), moving))
 }
 
 /// Results of `forward`, with NaN for failed matrices, and the codes of `info`.
@@ -232,9 +232,9 @@ pub fn with_tangents<A: Array>(
 /// Errors that do not concern a single matrix: shapes, dtypes, memory.
 pub fn isolated<A: Array>(
     operands: Vec<Pair<A>>,
-    forward: impl Fn(&[Pair<A>]) -> Result<Found<A>>,
+    forward: impl Fn(&[Pair<A>]) -> Result<OperationResults<A>>,
     info: impl Fn(&[Pair<A>]) -> Result<Tensor<i32>>,
-) -> Result<(Found<A>, Tensor<i32>)> {
+) -> Result<(OperationResults<A>, Tensor<i32>)> {
     let error = match forward(&operands) {
         Ok(out) => {
             let shape = operands[0].shape();

@@ -15,13 +15,13 @@ use crate::svd::{Svd, Truncation, Vectors, svd, svd_truncated};
 
 /// Partition of the axes of a tensor into rows and columns of a matrix, with the inverse map.
 #[derive(Clone, Debug)]
-pub struct Split {
+pub struct AxisSplit {
     left: Vec<usize>,
     right: Vec<usize>,
     axes: Vec<usize>,
 }
 
-impl Split {
+impl AxisSplit {
     /// Partition in which the axes `left`, in this order, become rows; the others, in their order, columns.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Split {
         inverse
     }
 
-    /// The matrix of a tensor of the shape given to [`Split::new`].
+    /// The matrix of a tensor of the shape given to [`AxisSplit::new`].
     ///
     /// # Errors
     /// `Tensor`.
@@ -71,7 +71,7 @@ impl Split {
         Ok(a.permute(&self.axes)?.reshape(&shape)?)
     }
 
-    /// The tensor of a matrix: the inverse and the adjoint of [`Split::matrix`].
+    /// The tensor of a matrix: the inverse and the adjoint of [`AxisSplit::matrix`].
     ///
     /// # Errors
     /// `Tensor`.
@@ -109,7 +109,7 @@ pub fn svd_left_dims<T: LinalgScalar>(
     left: &[usize],
     truncation: Option<&Truncation>,
 ) -> Result<Svd<T>> {
-    let split = Split::new(a.shape(), left)?;
+    let split = AxisSplit::new(a.shape(), left)?;
     let matrix = split.matrix(a)?;
     let Svd { u, s, vh } = match truncation {
         Some(truncation) => svd_truncated(&matrix, truncation)?.kept,
@@ -123,7 +123,7 @@ pub fn svd_left_dims<T: LinalgScalar>(
 /// # Errors
 /// As [`qr`]; `Tensor` for axes that are out of range or repeated.
 pub fn qr_left_dims<T: LinalgScalar>(a: &Tensor<T>, left: &[usize]) -> Result<Qr<T>> {
-    let split = Split::new(a.shape(), left)?;
+    let split = AxisSplit::new(a.shape(), left)?;
     let Qr { q, r } = qr(&split.matrix(a)?, Columns::Thin)?;
     Ok(Qr { q: split.left(&q)?, r: split.right(&r)? })
 }
@@ -133,7 +133,7 @@ pub fn qr_left_dims<T: LinalgScalar>(a: &Tensor<T>, left: &[usize]) -> Result<Qr
 /// # Errors
 /// As [`eigh`]; `Tensor` for axes that are out of range or repeated.
 pub fn eigh_left_dims<T: LinalgScalar>(a: &Tensor<T>, left: &[usize]) -> Result<Eigh<T>> {
-    let split = Split::new(a.shape(), left)?;
+    let split = AxisSplit::new(a.shape(), left)?;
     let Eigh { values, vectors } = eigh(&split.matrix(a)?)?;
     Ok(Eigh { values, vectors: split.left(&vectors)? })
 }
@@ -148,7 +148,7 @@ pub fn polar_left_dims<T: LinalgScalar>(
     left: &[usize],
     side: Side,
 ) -> Result<Polar<T>> {
-    let split = Split::new(a.shape(), left)?;
+    let split = AxisSplit::new(a.shape(), left)?;
     let Polar { u, p, side } = polar(&split.matrix(a)?, side)?;
     let half = match side {
         Side::Right => &split.right,

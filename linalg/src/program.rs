@@ -9,7 +9,7 @@ use crate::operation::{Over, Part, PartKind};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
 /// Function of matrices, generic over [`Matrices`].
-pub trait Program {
+pub trait MatrixProgram {
     /// Name in errors.
     const NAME: &'static str;
 
@@ -17,7 +17,10 @@ pub trait Program {
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M>;
 }
 
-fn value<A: Array, M: Over<A>, P: Program>(program: &P, inputs: &[Pair<A>]) -> Result<Pair<A>> {
+fn value<A: Array, M: Over<A>, P: MatrixProgram>(
+    program: &P,
+    inputs: &[Pair<A>],
+) -> Result<Pair<A>> {
     let mut arrays = inputs.iter().flat_map(Pair::arrays);
     let inputs = inputs.iter().map(|_| Ok(M::read(PartKind::Full, &mut arrays)?.into_full()));
     let inputs = inputs.collect::<Result<Vec<M>>>()?;
@@ -30,7 +33,7 @@ fn value<A: Array, M: Over<A>, P: Program>(program: &P, inputs: &[Pair<A>]) -> R
 ///
 /// # Errors
 /// Errors of its operations.
-pub fn run<A: Array, P: Program>(program: &P, inputs: &[Pair<A>]) -> Result<Pair<A>> {
+pub fn run<A: Array, P: MatrixProgram>(program: &P, inputs: &[Pair<A>]) -> Result<Pair<A>> {
     match inputs.iter().any(Pair::is_complex) {
         true => value::<A, ComplexMatrix<A>, P>(program, inputs),
         false => value::<A, RealMatrix<A>, P>(program, inputs),
@@ -42,7 +45,7 @@ pub fn run<A: Array, P: Program>(program: &P, inputs: &[Pair<A>]) -> Result<Pair
 ///
 /// # Errors
 /// As [`run`]; `Tensor` for tangents of other shapes or dtypes.
-pub fn with_tangents<A: Array, P: Program>(
+pub fn with_tangents<A: Array, P: MatrixProgram>(
     program: &P,
     inputs: &[Pair<A>],
     tangents: &[Pair<A>],

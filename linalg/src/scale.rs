@@ -10,7 +10,7 @@ use crate::scalar::{LinalgScalar, epsilon};
 
 /// Exponent `e`; the factored matrix is `2⁻ᵉ A`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scale(i32);
+pub(crate) struct PowerOfTwo(i32);
 
 /// Largest and smallest exponent of the type, and the range of exponents without scaling.
 fn limits<T: LinalgScalar>() -> (i32, i32) {
@@ -39,7 +39,7 @@ fn exponent(x: f64) -> i32 {
     }
 }
 
-impl Scale {
+impl PowerOfTwo {
     /// Scales `data`; the largest element is determined from `columns`, slices of `data`. All elements are finite.
     pub(crate) fn apply<T: LinalgScalar>(data: &mut [T], columns: impl Fn(&[T]) -> f64) -> Self {
         let (_, free) = limits::<T>();
@@ -66,7 +66,7 @@ impl Scale {
         shift(values, -self.0);
     }
 
-    /// [`Scale::apply`] with a power of four.
+    /// [`PowerOfTwo::apply`] with a power of four.
     pub(crate) fn by_square<T: LinalgScalar>(data: &mut [T]) -> Self {
         let (_, free) = limits::<T>();
         let e = exponent(largest(data)) / 2 * 2;
@@ -77,7 +77,7 @@ impl Scale {
         Self(e)
     }
 
-    /// Scale of square roots, after [`Scale::by_square`].
+    /// Scale of square roots, after [`PowerOfTwo::by_square`].
     pub(crate) fn root(self) -> Self {
         Self(self.0 / 2)
     }

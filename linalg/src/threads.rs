@@ -33,11 +33,11 @@ const SUMS_FROM: usize = 1 << 26;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     flops: usize,
-    cut: Cut,
+    cut: Division,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Cut {
+enum Division {
     Nowhere,
     Columns,
     Sums,
@@ -48,17 +48,17 @@ impl Work {
     /// `width` is the minimum number of columns of a product in it: a matrix-vector product is a sum, which faer
     /// divides.
     pub(crate) fn columns(width: usize, flops: usize) -> Work {
-        Work { flops, cut: if width == 1 { Cut::Sums } else { Cut::Columns } }
+        Work { flops, cut: if width == 1 { Division::Sums } else { Division::Columns } }
     }
 
     /// Work of which faer divides sums, or whose rounding depends on the division.
     pub(crate) fn sums(flops: usize) -> Work {
-        Work { flops, cut: Cut::Sums }
+        Work { flops, cut: Division::Sums }
     }
 
     /// Work on one thread per matrix.
     pub(crate) fn whole(flops: usize) -> Work {
-        Work { flops, cut: Cut::Nowhere }
+        Work { flops, cut: Division::Nowhere }
     }
 
     pub(crate) fn flops(self) -> usize {
@@ -68,8 +68,8 @@ impl Work {
     /// Number of parts of one matrix for this number of threads.
     pub(crate) fn parts(self, threads: usize) -> usize {
         match (self.cut, self.flops) {
-            (Cut::Columns, COLUMNS_FROM..) => threads.min(most()),
-            (Cut::Sums, SUMS_FROM..) => parts(),
+            (Division::Columns, COLUMNS_FROM..) => threads.min(most()),
+            (Division::Sums, SUMS_FROM..) => parts(),
             _ => 1,
         }
     }

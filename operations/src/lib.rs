@@ -57,7 +57,8 @@ use t4a_scan::{
     Recurrent, ScanError,
 };
 use t4a_structured::{
-    ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond, StructuredError,
+    ByMatrix, Contract, ContractOver, ContractionNetwork, FrobeniusNorm, InnerProduct, Rearrange,
+    ScaleBond, StructuredError,
 };
 use t4a_tensor::TensorError;
 use thiserror::Error;
@@ -209,15 +210,15 @@ operations! {
     /// [`Contract`] over another semiring.
     ContractOver(ContractOver),
     /// Sequence of rearrangements and contractions.
-    Network(Network),
+    Network(ContractionNetwork),
     /// Linear algebra on each matrix of a flat array.
     ByMatrix(ByMatrix),
     /// Entries times the values of a diagonal tensor on a leg.
     ScaleBond(ScaleBond),
     /// Inner product `Σ x* y`.
-    Inner(Inner),
+    Inner(InnerProduct),
     /// Norm `√Σ |x|²`.
-    Norm(Norm),
+    Norm(FrobeniusNorm),
     /// Results of an operation and their tangents.
     Jvp(Jvp),
     /// Cotangents of operands of an operation.

@@ -15,12 +15,12 @@ use crate::error::Result;
 const MOST_BYTES: usize = 64 << 20;
 
 struct Table<K, V> {
-    of: HashMap<K, Entry<V>>,
+    of: HashMap<K, CacheEntry<V>>,
     clock: u64,
     bytes: usize,
 }
 
-struct Entry<V> {
+struct CacheEntry<V> {
     value: Arc<V>,
     used: u64,
     bytes: usize,
@@ -47,7 +47,7 @@ impl<K: Hash + Eq, V> Table<K, V> {
             self.bytes = self.of.values().map(|entry| entry.bytes).sum();
         }
         self.bytes += bytes;
-        self.of.insert(key, Entry { value: value.clone(), used: self.clock, bytes });
+        self.of.insert(key, CacheEntry { value: value.clone(), used: self.clock, bytes });
         value
     }
 }

@@ -8,7 +8,7 @@ use t4a_tensor::{AnyTensor, Tensor};
 use crate::block_sparse::BlockSparseTensor;
 use crate::diag::{DiagTensor, diag_einsum};
 use crate::error::{Result, StructuredError};
-use crate::operation::{Contract, Inner, Norm, apply, one};
+use crate::operation::{Contract, FrobeniusNorm, InnerProduct, apply, one};
 
 /// Complex tensor `re + i im`; both tensors have the same structure.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ impl<A: Array> Complex<BlockSparseTensor<A>> {
             return Err(StructuredError::Invalid { op: "inner", message });
         }
         same_dtype(self.re.data(), other.re.data())?;
-        let parts = apply(&Inner { complex: true }, &[self.data(), other.data()].concat())?;
+        let parts = apply(&InnerProduct { complex: true }, &[self.data(), other.data()].concat())?;
         Ok(<[A; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("a pair")))
     }
 
@@ -126,7 +126,7 @@ impl<A: Array> Complex<BlockSparseTensor<A>> {
     /// # Errors
     /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
-        one(&Norm { complex: true }, &self.data())
+        one(&FrobeniusNorm { complex: true }, &self.data())
     }
 
     /// Dense real and imaginary parts; entries outside of the stored blocks are 0.

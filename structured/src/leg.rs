@@ -65,7 +65,7 @@ pub struct Leg<S> {
 struct Fusion<S> {
     legs: Vec<Leg<S>>,
     /// For each sector of the fused leg, the sector tuples that fuse to it and the first state of each.
-    rows: Arc<[Vec<Row>]>,
+    rows: Arc<[Vec<SectorTuple>]>,
 }
 
 impl<S: PartialEq> PartialEq for Fusion<S> {
@@ -83,12 +83,12 @@ impl<S: Hash> Hash for Fusion<S> {
 }
 
 /// Sector tuple: the index of one sector for each leg.
-pub(crate) type Places = SmallVec<[u32; 6]>;
+pub(crate) type SectorIndices = SmallVec<[u32; 6]>;
 
 /// States of several legs in one sector tuple.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Row {
-    pub(crate) places: Places,
+pub(crate) struct SectorTuple {
+    pub(crate) places: SectorIndices,
     /// First state among those of the same coupled sector.
     pub(crate) start: usize,
     /// Number of states.
@@ -97,9 +97,9 @@ pub(crate) struct Row {
 
 /// All sector tuples of one coupled sector.
 #[derive(Debug)]
-pub(crate) struct Rows<S> {
+pub(crate) struct CoupledSector<S> {
     pub(crate) charge: S,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<SectorTuple>,
     pub(crate) size: usize,
 }
 
@@ -288,7 +288,7 @@ pub(crate) fn product<S: Sector>(a: S, b: S, op: &'static str) -> Result<S> {
 /// All sector tuples of the legs, by coupled sector in ascending order, lexicographic within a coupled sector.
 ///
 /// Cost: one entry per tuple.
-pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<Rows<S>>> {
+pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<CoupledSector<S>>> {
     let count = legs.iter().try_fold(1usize, |n, leg| n.checked_mul(leg.sectors.len()));
     let limit = MOST_BLOCKS;
     if count.is_none_or(|count| count > limit) {
@@ -319,23 +319,23 @@ pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<R
     }
     let mut order: Vec<u32> = (0..all.len() as u32).collect();
     order.sort_unstable_by_key(|&number| (all[number as usize].0, number));
-    let mut groups: Vec<Rows<S>> = Vec::new();
+    let mut groups: Vec<CoupledSector<S>> = Vec::new();
     for same in order.chunk_by(|&a, &b| all[a as usize].0 == all[b as usize].0) {
         let (mut rows, mut start) = (Vec::with_capacity(same.len()), 0usize);
         for &number in same {
             let (places, size) = (places_of(legs, number as usize), all[number as usize].1);
-            rows.push(Row { places, start, size });
+            rows.push(SectorTuple { places, start, size });
             let end = start.checked_add(size).filter(|&n| n <= MOST_ELEMENTS);
             start = end.ok_or_else(too_large)?;
         }
-        groups.push(Rows { charge: all[same[0] as usize].0, rows, size: start });
+        groups.push(CoupledSector { charge: all[same[0] as usize].0, rows, size: start });
     }
     Ok(groups)
 }
 
 /// Sector tuple of an index in lexicographic order.
-fn places_of<S>(legs: &[Leg<S>], mut number: usize) -> Places {
-    let mut places = Places::from_elem(0, legs.len());
+fn places_of<S>(legs: &[Leg<S>], mut number: usize) -> SectorIndices {
+    let mut places = SectorIndices::from_elem(0, legs.len());
     for (place, leg) in places.iter_mut().zip(legs).rev() {
         *place = (number % leg.sectors.len()) as u32;
         number /= leg.sectors.len();

@@ -88,7 +88,10 @@ pub use graded::{
 };
 pub use layout::{Classes, Layout};
 pub use leg::{Direction, Leg};
-pub use operation::{ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond};
+pub use operation::{
+    ByMatrix, Contract, ContractOver, ContractionNetwork, FrobeniusNorm, InnerProduct, Rearrange,
+    ScaleBond,
+};
 pub use sector::{FermionNumber, FermionParity, Product, Sector, Trivial, U1, Z2, Zn};
-pub use spec::{Block, Matrix, Spec};
+pub use spec::{SectorBlock, SectorMatrix, Spec};
 pub use stack::Stacked;

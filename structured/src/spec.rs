@@ -25,50 +25,51 @@ use smallvec::SmallVec;
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::leg::{
-    Leg, MOST_BLOCKS, MOST_ELEMENTS, Places, Row, Rows, inverse, number_of, product, rows,
+    CoupledSector, Leg, MOST_BLOCKS, MOST_ELEMENTS, SectorIndices, SectorTuple, inverse, number_of,
+    product, rows,
 };
-use crate::plan::Axis;
+use crate::plan::MoveAxis;
 use crate::sector::Sector;
 
 /// Sizes or strides of the axes of a block.
-pub(crate) type Dims = SmallVec<[usize; 6]>;
+pub(crate) type BlockDims = SmallVec<[usize; 6]>;
 
 /// Structure of a graded tensor. Clones share it; structures are cached, so that equal structures are usually the
 /// same object.
 #[derive(Clone, Debug)]
-pub struct Spec<S>(Arc<Structure<S>>);
+pub struct Spec<S>(Arc<StructureTables<S>>);
 
 #[derive(Debug)]
-struct Structure<S> {
+struct StructureTables<S> {
     /// Unique in the process.
     id: u64,
     legs: Vec<Leg<S>>,
     flux: S,
     rows: usize,
     /// Sector tuples of the row legs, and of the column legs.
-    sides: [Arc<Side<S>>; 2],
-    matrices: Vec<Matrix<S>>,
+    sides: [Arc<SectorTuples<S>>; 2],
+    matrices: Vec<SectorMatrix<S>>,
     /// For each coupled sector of the row legs, the index of its matrix.
     matrix_of: Vec<Option<u32>>,
     /// Number of blocks. The list of blocks is built on demand; plans of contractions do not need it.
     count: usize,
-    blocks: OnceLock<Vec<Block>>,
+    blocks: OnceLock<Vec<SectorBlock>>,
     len: usize,
 }
 
 /// Sector tuples of the row legs or of the column legs.
 #[derive(Debug)]
-struct Side<S> {
+struct SectorTuples<S> {
     /// Tuples by coupled sector.
-    groups: Vec<Rows<S>>,
+    groups: Vec<CoupledSector<S>>,
     /// Group and index within the group of each tuple in lexicographic order.
     found: Vec<(u32, u32)>,
 }
 
-impl<S: Sector> Side<S> {
+impl<S: Sector> SectorTuples<S> {
     /// Cached: structures derived from each other share their sides.
     fn shared(legs: &[Leg<S>], op: &'static str) -> Result<Arc<Self>> {
-        let weight = |side: &Self| (size_of::<Row>() + 8) * (1 + side.found.len());
+        let weight = |side: &Self| (size_of::<SectorTuple>() + 8) * (1 + side.found.len());
         cached(legs.to_vec(), weight, |legs: &Vec<Leg<S>>| Self::new(legs, op))
     }
 
@@ -90,7 +91,7 @@ static IDS: AtomicU64 = AtomicU64::new(0);
 
 /// Matrix of all blocks of one coupled sector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Matrix<S> {
+pub struct SectorMatrix<S> {
     /// Coupled sector of the row legs.
     pub charge: S,
     /// Offset in the buffer.
@@ -107,17 +108,17 @@ pub struct Matrix<S> {
 
 /// Block of a matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct SectorBlock {
     /// For each leg, the index of its sector.
-    pub(crate) places: Places,
+    pub(crate) places: SectorIndices,
     /// Offset in the buffer.
     pub(crate) offset: usize,
     /// Shape, and strides in the buffer.
-    pub(crate) shape: Dims,
-    pub(crate) strides: Dims,
+    pub(crate) shape: BlockDims,
+    pub(crate) strides: BlockDims,
 }
 
-impl Block {
+impl SectorBlock {
     /// For each leg, the index of its sector.
     pub fn places(&self) -> &[u32] {
         &self.places
@@ -134,9 +135,12 @@ impl Block {
     }
 
     /// Axes of a move from this block to one of the same shape.
-    pub(crate) fn axes_to<'a>(&'a self, to: &'a Block) -> impl Iterator<Item = Axis> + 'a {
+    pub(crate) fn axes_to<'a>(
+        &'a self,
+        to: &'a SectorBlock,
+    ) -> impl Iterator<Item = MoveAxis> + 'a {
         let axis =
-            |k: usize| Axis { size: self.shape[k], from: self.strides[k], to: to.strides[k] };
+            |k: usize| MoveAxis { size: self.shape[k], from: self.strides[k], to: to.strides[k] };
         (0..self.shape.len()).map(axis)
     }
 
@@ -150,11 +154,11 @@ impl<S: Sector> Spec<S> {
     /// Structure of tensors with these legs and this flux; the first `rows` legs are rows.
     ///
     /// # Errors
-    /// `Rows`; `OddParity`; `ChargeOverflow`; `TooLarge`.
+    /// `CoupledSector`; `OddParity`; `ChargeOverflow`; `TooLarge`.
     pub fn new(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<Self> {
-        let weight = |spec: &Structure<S>| size_of::<Block>() * (1 + spec.count);
+        let weight = |spec: &StructureTables<S>| size_of::<SectorBlock>() * (1 + spec.count);
         cached((legs, flux, rows), weight, |(legs, flux, rows)| {
-            Structure::new(legs.clone(), *flux, *rows)
+            StructureTables::new(legs.clone(), *flux, *rows)
         })
         .map(Self)
     }
@@ -175,7 +179,7 @@ impl<S: Sector> Spec<S> {
     }
 
     /// One matrix per coupled sector, in ascending order.
-    pub fn matrices(&self) -> &[Matrix<S>] {
+    pub fn matrices(&self) -> &[SectorMatrix<S>] {
         &self.0.matrices
     }
 
@@ -191,7 +195,7 @@ impl<S: Sector> Spec<S> {
     }
 
     /// Blocks in the order of their matrices.
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[SectorBlock] {
         self.0.blocks.get_or_init(|| self.0.make_blocks())
     }
 
@@ -211,7 +215,7 @@ impl<S: Sector> Spec<S> {
     }
 
     /// Matrix of a coupled sector.
-    pub fn matrix(&self, charge: S) -> Option<&Matrix<S>> {
+    pub fn matrix(&self, charge: S) -> Option<&SectorMatrix<S>> {
         Some(&self.0.matrices[self.matrix_index(charge)?])
     }
 
@@ -232,7 +236,7 @@ impl<S: Sector> Spec<S> {
     /// Structure with another number of row legs.
     ///
     /// # Errors
-    /// `Rows`.
+    /// `CoupledSector`.
     pub fn with_rows(&self, rows: usize) -> Result<Self> {
         Self::new(self.legs().to_vec(), self.flux(), rows)
     }
@@ -243,7 +247,7 @@ impl<S: Sector> Spec<S> {
     }
 
     /// Block with the given sector index on each leg.
-    pub fn block(&self, places: &[u32]) -> Option<&Block> {
+    pub fn block(&self, places: &[u32]) -> Option<&SectorBlock> {
         if places.len() != self.0.legs.len() {
             return None;
         }
@@ -253,7 +257,10 @@ impl<S: Sector> Spec<S> {
     }
 
     /// Matrix of a block, and the indices of its row tuple and column tuple.
-    fn find(&self, mut places: impl Iterator<Item = u32>) -> Option<(&Matrix<S>, usize, usize)> {
+    fn find(
+        &self,
+        mut places: impl Iterator<Item = u32>,
+    ) -> Option<(&SectorMatrix<S>, usize, usize)> {
         let [above, below] = &self.0.sides;
         let (row_legs, col_legs) = self.0.legs.split_at(self.0.rows);
         let row = number_of(row_legs, places.by_ref().take(row_legs.len()))?;
@@ -271,12 +278,12 @@ impl<S: Sector> Spec<S> {
     }
 
     /// Row tuples of a matrix.
-    pub(crate) fn rows_of(&self, matrix: &Matrix<S>) -> &[Row] {
+    pub(crate) fn rows_of(&self, matrix: &SectorMatrix<S>) -> &[SectorTuple] {
         &self.0.sides[0].groups[matrix.groups.0 as usize].rows
     }
 
     /// Column tuples of a matrix.
-    pub(crate) fn cols_of(&self, matrix: &Matrix<S>) -> &[Row] {
+    pub(crate) fn cols_of(&self, matrix: &SectorMatrix<S>) -> &[SectorTuple] {
         &self.0.sides[1].groups[matrix.groups.1 as usize].rows
     }
 }
@@ -293,7 +300,7 @@ pub(crate) fn strides_in(shape: &[usize], rows: usize, width: usize, strides: &m
     }
 }
 
-impl<S: Sector> Structure<S> {
+impl<S: Sector> StructureTables<S> {
     fn new(legs: Vec<Leg<S>>, flux: S, rows_: usize) -> Result<Self> {
         let op = "graded tensor";
         if rows_ > legs.len() {
@@ -306,7 +313,7 @@ impl<S: Sector> Structure<S> {
             return Err(StructuredError::OddParity { op, flux: flux.to_string() });
         }
         let (above, below) = legs.split_at(rows_);
-        let sides = [Side::shared(above, op)?, Side::shared(below, op)?];
+        let sides = [SectorTuples::shared(above, op)?, SectorTuples::shared(below, op)?];
         let (mut matrices, mut count, mut len) = (Vec::new(), 0usize, 0usize);
         let mut matrix_of = vec![None; sides[0].groups.len()];
         for (i, group) in sides[0].groups.iter().enumerate() {
@@ -323,7 +330,7 @@ impl<S: Sector> Structure<S> {
             matrix_of[i] = Some(matrices.len() as u32);
             let (charge, offset, rows, cols) = (group.charge, len, group.size, cols.size);
             let groups = (i as u32, found as u32);
-            matrices.push(Matrix { charge, offset, rows, cols, blocks, groups });
+            matrices.push(SectorMatrix { charge, offset, rows, cols, blocks, groups });
             let end = rows.checked_mul(cols).and_then(|size| len.checked_add(size));
             len = end.filter(|&n| n <= MOST_ELEMENTS).ok_or(StructuredError::TooLarge {
                 op,
@@ -335,7 +342,7 @@ impl<S: Sector> Structure<S> {
         Ok(Self { id, legs, flux, rows: rows_, sides, matrices, matrix_of, count, blocks, len })
     }
 
-    fn make_blocks(&self) -> Vec<Block> {
+    fn make_blocks(&self) -> Vec<SectorBlock> {
         let mut blocks = Vec::with_capacity(self.count);
         for matrix in &self.matrices {
             let [rows, cols] = [
@@ -344,13 +351,15 @@ impl<S: Sector> Structure<S> {
             ];
             for row in rows {
                 for col in cols {
-                    let places: Places = row.places.iter().chain(&col.places).copied().collect();
+                    let places: SectorIndices =
+                        row.places.iter().chain(&col.places).copied().collect();
                     let legs = self.legs.iter().zip(&places);
-                    let shape: Dims = legs.map(|(leg, &k)| leg.sectors()[k as usize].1).collect();
-                    let mut strides = Dims::from_elem(1, shape.len());
+                    let shape: BlockDims =
+                        legs.map(|(leg, &k)| leg.sectors()[k as usize].1).collect();
+                    let mut strides = BlockDims::from_elem(1, shape.len());
                     strides_in(&shape, self.rows, matrix.cols, &mut strides);
                     let offset = matrix.offset + row.start * matrix.cols + col.start;
-                    blocks.push(Block { places, offset, shape, strides });
+                    blocks.push(SectorBlock { places, offset, shape, strides });
                 }
             }
         }

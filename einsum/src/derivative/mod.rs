@@ -14,7 +14,7 @@ use self::step::{
 };
 use crate::backend::ProductBackends;
 use crate::error::{EinsumError, Result};
-use crate::labelled::{Labelled, align};
+use crate::labelled::{LabelledArray, align};
 use crate::network::Ids;
 use crate::pair;
 use crate::plan::{Pair, Plan};
@@ -75,10 +75,10 @@ impl Plan {
     pub(crate) fn vjp_of<T: Numeric>(
         &self,
         rules: &Rules<T>,
-        inputs: &[Labelled<T>],
-        cotangent: &mut dyn FnMut(&Labelled<T>) -> Result<Labelled<T>>,
+        inputs: &[LabelledArray<T>],
+        cotangent: &mut dyn FnMut(&LabelledArray<T>) -> Result<LabelledArray<T>>,
         sizes: &[usize],
-    ) -> Result<Vec<Labelled<T>>> {
+    ) -> Result<Vec<LabelledArray<T>>> {
         let n = inputs.len();
         let mut slots = inputs.to_vec();
         let mut summed = Vec::with_capacity(self.steps.len());
@@ -89,7 +89,7 @@ impl Plan {
             slots.push(c.clone());
             summed.push((a, b, Forward { c: Some(c), argmax }));
         }
-        let mut grads: Vec<Option<Labelled<T>>> = slots.iter().map(|_| None).collect();
+        let mut grads: Vec<Option<LabelledArray<T>>> = slots.iter().map(|_| None).collect();
         let lost = || EinsumError::PathIncomplete { remaining: 0 };
         let last = slots.len() - 1;
         let out = pair::sum_out(&rules.ring, slots[last].clone(), &self.lone, sizes)?;
@@ -111,16 +111,16 @@ impl Plan {
     fn alive<T: Numeric>(
         &self,
         rules: &Rules<T>,
-        x: &Labelled<T>,
-        derivative: Labelled<T>,
-    ) -> Result<Labelled<T>> {
+        x: &LabelledArray<T>,
+        derivative: LabelledArray<T>,
+    ) -> Result<LabelledArray<T>> {
         let alone = self.steps.is_empty() && self.lone.is_empty();
         if !alone || rules.share == Share::Linear {
             return Ok(derivative);
         }
-        let Labelled { ids, .. } = &derivative;
+        let LabelledArray { ids, .. } = &derivative;
         let tensor = (rules.alive)(align(x, ids)?, derivative.tensor.clone())?;
-        Ok(Labelled { tensor, ids: ids.clone() })
+        Ok(LabelledArray { tensor, ids: ids.clone() })
     }
 
     /// Checks that the number of terms is in the range of the `u32` argmax.
@@ -179,7 +179,7 @@ impl Plan {
         ring: &Ring<T>,
         step: &Pair,
         operands: &[&Tensor<T>],
-    ) -> Result<[Labelled<T>; 2]> {
+    ) -> Result<[LabelledArray<T>; 2]> {
         let factor = |slot: usize, lone: &Ids| {
             let x = self.network.enter(slot, operands[slot])?;
             pair::sum_out(ring, x, lone, &self.network.sizes)
@@ -276,9 +276,9 @@ impl Plan {
     pub(crate) fn jvp_of<T: Numeric>(
         &self,
         rules: &Rules<T>,
-        mut slots: Vec<(Labelled<T>, Labelled<T>)>,
+        mut slots: Vec<(LabelledArray<T>, LabelledArray<T>)>,
         sizes: &[usize],
-    ) -> Result<(Labelled<T>, Labelled<T>)> {
+    ) -> Result<(LabelledArray<T>, LabelledArray<T>)> {
         for step in &self.steps {
             let half = |slot: usize, lone: &Ids| -> Result<_> {
                 let (x, dx) = &slots[slot];

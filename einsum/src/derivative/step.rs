@@ -7,16 +7,16 @@ use t4a_tensor::Tensor;
 
 use crate::backend::{BgemmShape, ProductBackends};
 use crate::error::{EinsumError, Result};
-use crate::labelled::{Labelled, align, enter};
+use crate::labelled::{LabelledArray, align, enter};
 use crate::network::{Ids, Network};
 use crate::pair;
 use crate::plan::Pair;
 use crate::rules::{MatrixProduct, Share, elements};
 use crate::table::{Ring, Rules};
 
-fn conj<T: Numeric>(rules: &Rules<T>, x: &Labelled<T>) -> Result<Labelled<T>> {
+fn conj<T: Numeric>(rules: &Rules<T>, x: &LabelledArray<T>) -> Result<LabelledArray<T>> {
     let tensor = (rules.conj)(x.tensor.clone())?;
-    Ok(Labelled { tensor, ids: x.ids.clone() })
+    Ok(LabelledArray { tensor, ids: x.ids.clone() })
 }
 
 /// Labels of the result, in the order of the step.
@@ -61,21 +61,25 @@ impl Axes {
     }
 
     /// A and B as `[batch, m, k]` and `[batch, k, n]`.
-    fn matrices<T: Scalar>(&self, a: &Labelled<T>, b: &Labelled<T>) -> Result<[Tensor<T>; 2]> {
+    fn matrices<T: Scalar>(
+        &self,
+        a: &LabelledArray<T>,
+        b: &LabelledArray<T>,
+    ) -> Result<[Tensor<T>; 2]> {
         let BgemmShape { batch, m, k, n } = self.shape;
         let a = align(a, &self.a)?.reshape(&[batch, m, k])?;
         Ok([a, align(b, &self.b)?.reshape(&[batch, k, n])?])
     }
 }
 
-fn shaped<T: Scalar>(data: Vec<T>, ids: &Ids, sizes: &[usize]) -> Result<Labelled<T>> {
+fn shaped<T: Scalar>(data: Vec<T>, ids: &Ids, sizes: &[usize]) -> Result<LabelledArray<T>> {
     let shape: Vec<usize> = ids.iter().map(|&id| sizes[id as usize]).collect();
-    Ok(Labelled { tensor: Tensor::from_vec(data, &shape)?, ids: ids.clone() })
+    Ok(LabelledArray { tensor: Tensor::from_vec(data, &shape)?, ids: ids.clone() })
 }
 
 /// The result of a step, or its argmax, whichever the rule reads.
 pub(super) struct Forward<T: Scalar> {
-    pub(super) c: Option<Labelled<T>>,
+    pub(super) c: Option<LabelledArray<T>>,
     pub(super) argmax: Option<Tensor<u32>>,
 }
 
@@ -83,9 +87,9 @@ pub(super) struct Forward<T: Scalar> {
 pub(super) fn forward<T: Numeric>(
     rules: &Rules<T>,
     step: &Pair,
-    [a, b]: [&Labelled<T>; 2],
+    [a, b]: [&LabelledArray<T>; 2],
     sizes: &[usize],
-) -> Result<(Labelled<T>, Option<Tensor<u32>>)> {
+) -> Result<(LabelledArray<T>, Option<Tensor<u32>>)> {
     if rules.share != Share::Argmax || step.sum.is_empty() {
         let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
         let own = ProductBackends::default();
@@ -95,18 +99,18 @@ pub(super) fn forward<T: Numeric>(
     let [a, b] = axes.matrices(a, b)?;
     let (c, argmax) = (rules.matmul)(&a, &b)?;
     let shape: Vec<usize> = axes.c.iter().map(|&id| sizes[id as usize]).collect();
-    Ok((Labelled { tensor: c.reshape(&shape)?, ids: axes.c }, argmax))
+    Ok((LabelledArray { tensor: c.reshape(&shape)?, ids: axes.c }, argmax))
 }
 
 /// Cotangents of a and b, given that of `c = a ⊗ b` summed over the labels of the step.
 pub(super) fn pullback<T: Numeric>(
     rules: &Rules<T>,
     step: &Pair,
-    [a, b]: [&Labelled<T>; 2],
+    [a, b]: [&LabelledArray<T>; 2],
     Forward { c, argmax }: &Forward<T>,
-    g: &Labelled<T>,
+    g: &LabelledArray<T>,
     sizes: &[usize],
-) -> Result<[Labelled<T>; 2]> {
+) -> Result<[LabelledArray<T>; 2]> {
     let Pair { batch, left, right, sum, .. } = step;
     if rules.share == Share::Linear {
         let own = ProductBackends::default();
@@ -133,20 +137,20 @@ pub(super) fn pullback<T: Numeric>(
 pub(super) fn pushforward<T: Numeric>(
     rules: &Rules<T>,
     step: &Pair,
-    [a, b, da, db]: [&Labelled<T>; 4],
+    [a, b, da, db]: [&LabelledArray<T>; 4],
     Forward { c, argmax }: &Forward<T>,
     sizes: &[usize],
-) -> Result<Labelled<T>> {
+) -> Result<LabelledArray<T>> {
     let outer = outer(step);
     if rules.share == Share::Linear {
         let own = ProductBackends::default();
         let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
-        let product = |a: &Labelled<T>, b: &Labelled<T>| {
+        let product = |a: &LabelledArray<T>, b: &LabelledArray<T>| {
             let out = pair::contract(&rules.numbers, &plain, a.clone(), b.clone(), sizes, &own)?;
             align(&out, &outer)
         };
         let tensor = rules.add(product(da, b)?, product(a, db)?)?;
-        return Ok(Labelled { tensor, ids: outer });
+        return Ok(LabelledArray { tensor, ids: outer });
     }
     let axes = Axes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
@@ -167,20 +171,20 @@ fn lone_step(x: &Ids, lone: &Ids) -> Pair {
 }
 
 /// A ones vector over the given labels.
-fn ones<T: Scalar>(one: T, ids: &Ids, sizes: &[usize]) -> Result<Labelled<T>> {
+fn ones<T: Scalar>(one: T, ids: &Ids, sizes: &[usize]) -> Result<LabelledArray<T>> {
     let shape: Vec<usize> = ids.iter().map(|&id| sizes[id as usize]).collect();
-    Ok(Labelled { tensor: Tensor::full(&shape, one)?, ids: ids.clone() })
+    Ok(LabelledArray { tensor: Tensor::full(&shape, one)?, ids: ids.clone() })
 }
 
 /// The cotangent of `x`, given that of its sum over `lone`.
 pub(super) fn unsum<T: Numeric>(
     rules: &Rules<T>,
-    x: &Labelled<T>,
-    summed: &Labelled<T>,
-    g: Labelled<T>,
+    x: &LabelledArray<T>,
+    summed: &LabelledArray<T>,
+    g: LabelledArray<T>,
     lone: &Ids,
     sizes: &[usize],
-) -> Result<Labelled<T>> {
+) -> Result<LabelledArray<T>> {
     if lone.is_empty() {
         return Ok(g);
     }
@@ -194,16 +198,16 @@ pub(super) fn unsum<T: Numeric>(
 /// The tangent of the sum of `x` over `lone`.
 pub(super) fn sum_tangent<T: Numeric>(
     rules: &Rules<T>,
-    [x, summed, dx]: [&Labelled<T>; 3],
+    [x, summed, dx]: [&LabelledArray<T>; 3],
     lone: &Ids,
     sizes: &[usize],
-) -> Result<Labelled<T>> {
+) -> Result<LabelledArray<T>> {
     if lone.is_empty() {
         return Ok(dx.clone());
     }
     let one = ones(rules.ring.one, lone, sizes)?;
     let zero =
-        Labelled { tensor: Tensor::full(one.tensor.shape(), T::ZERO)?, ids: one.ids.clone() };
+        LabelledArray { tensor: Tensor::full(one.tensor.shape(), T::ZERO)?, ids: one.ids.clone() };
     let known = Forward { c: Some(summed.clone()), argmax: None };
     pushforward(rules, &lone_step(&x.ids, lone), [x, &one, dx, &zero], &known, sizes)
 }
@@ -221,7 +225,7 @@ pub(super) fn same_shape(what: &'static str, expected: &[usize], given: &[usize]
 pub(super) fn enter_result<T: Numeric>(
     network: &Network,
     cotangent: &Tensor<T>,
-) -> Result<Labelled<T>> {
+) -> Result<LabelledArray<T>> {
     let x = enter(&network.result, cotangent)?;
     let repeated: Ids = x.ids.iter().copied().filter(|id| !network.output.contains(id)).collect();
     pair::sum_out(&Ring::of::<Standard>(), x, &repeated, &network.sizes)

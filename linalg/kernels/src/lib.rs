@@ -16,7 +16,7 @@ use faer::{MatMut, MatRef, Par};
 use num_complex::Complex;
 use t4a_linalg_generic::for_each_kernel;
 
-pub use t4a_linalg_generic::Extent;
+pub use t4a_linalg_generic::ComputeVectors;
 
 macro_rules! declare {
     ($e:ty; $($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $out:ty)?;)*) => {

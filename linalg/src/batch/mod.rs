@@ -37,7 +37,7 @@ pub(crate) type PerMatrix<T> = SmallVec<[T; 1]>;
 
 /// Shape of a batch of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape<'a> {
+pub(crate) struct BatchShape<'a> {
     /// Sizes of the leading axes.
     pub(crate) batch: &'a [usize],
     /// Rows of each matrix.
@@ -46,7 +46,7 @@ pub(crate) struct Shape<'a> {
     pub(crate) n: usize,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> BatchShape<'a> {
     /// Splits the shape of a tensor.
     pub(crate) fn of<T: Scalar>(op: &'static str, a: &'a Tensor<T>) -> Result<Self> {
         match a.shape() {
@@ -55,7 +55,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// [`Shape::of`] for square matrices.
+    /// [`BatchShape::of`] for square matrices.
     pub(crate) fn square<T: Scalar>(op: &'static str, a: &'a Tensor<T>) -> Result<Self> {
         let shape = Self::of(op, a)?;
         match shape.m == shape.n {
@@ -70,7 +70,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Checks that both operands have the same batch axes.
-    pub(crate) fn same_batch(&self, op: &'static str, other: &Shape<'_>) -> Result<()> {
+    pub(crate) fn same_batch(&self, op: &'static str, other: &BatchShape<'_>) -> Result<()> {
         match self.batch == other.batch {
             true => Ok(()),
             false => Err(TensorError::shapes(op, self.batch, other.batch, "equal batches").into()),
@@ -86,12 +86,12 @@ pub(crate) struct Views<'a, T> {
 
 impl<'a, T: LinalgScalar> Views<'a, T> {
     pub(crate) fn of(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
-        Ok(Self::new(Shape::of(op, tensor)?.batch, Cow::Borrowed(tensor)))
+        Ok(Self::new(BatchShape::of(op, tensor)?.batch, Cow::Borrowed(tensor)))
     }
 
     /// [`Views::of`] for kernels that require contiguous rows or columns: broadcast (stride 0) tensors are copied.
     pub(crate) fn spread(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
-        let shape = Shape::of(op, tensor)?;
+        let shape = BatchShape::of(op, tensor)?;
         let matrix = tensor.rank() - 2..tensor.rank();
         let strides = tensor.layout().strides();
         let repeated =
@@ -132,13 +132,13 @@ impl<'a, T: LinalgScalar> Views<'a, T> {
 }
 
 /// Memory for one result matrix per matrix of the batch.
-pub(crate) struct Output<T> {
+pub(crate) struct ResultBuffer<T> {
     tensor: Tensor<T>,
     m: usize,
     n: usize,
 }
 
-impl<T: Scalar + Numeric> Output<T> {
+impl<T: Scalar + Numeric> ResultBuffer<T> {
     /// Zero-initialised `m × n` results.
     pub(crate) fn new(batch: &[usize], m: usize, n: usize) -> Result<Self> {
         let shape: Dims = batch.iter().copied().chain([n, m]).collect();
@@ -180,7 +180,7 @@ impl<T: Scalar + Numeric> Output<T> {
     }
 }
 
-impl<T: LinalgScalar> Output<T> {
+impl<T: LinalgScalar> ResultBuffer<T> {
     /// Write access to the results as matrices.
     pub(crate) fn mats(&mut self) -> Result<PerMatrix<MatMut<'_, T>>> {
         let (m, n) = (self.m, self.n);
@@ -191,7 +191,7 @@ impl<T: LinalgScalar> Output<T> {
 
 /// Outcome of the factorisation of one matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum MatrixStatus {
     Done,
     Pivot(usize),
     NoConvergence,
@@ -202,55 +202,55 @@ pub(crate) enum Status {
     CommonEigenvalue,
 }
 
-impl Status {
+impl MatrixStatus {
     fn code(self) -> i32 {
         match self {
-            Status::Done => 0,
-            Status::Pivot(index) => index as i32 + 1,
-            Status::NoConvergence => NO_CONVERGENCE,
-            Status::NonFinite => NON_FINITE,
-            Status::Overflow => OVERFLOW,
-            Status::NegativeEigenvalue => NEGATIVE_EIGENVALUE,
-            Status::CommonEigenvalue => COMMON_EIGENVALUE,
+            MatrixStatus::Done => 0,
+            MatrixStatus::Pivot(index) => index as i32 + 1,
+            MatrixStatus::NoConvergence => NO_CONVERGENCE,
+            MatrixStatus::NonFinite => NON_FINITE,
+            MatrixStatus::Overflow => OVERFLOW,
+            MatrixStatus::NegativeEigenvalue => NEGATIVE_EIGENVALUE,
+            MatrixStatus::CommonEigenvalue => COMMON_EIGENVALUE,
         }
     }
 }
 
 /// Output memory of one matrix.
-pub(crate) trait Slot: Send {
+pub(crate) trait ResultSlot: Send {
     /// Overwrites the results with NaN, so that a failed matrix has no plausible result.
     fn spoil(&mut self);
 }
 
-impl<T: LinalgScalar> Slot for MatMut<'_, T> {
+impl<T: LinalgScalar> ResultSlot for MatMut<'_, T> {
     fn spoil(&mut self) {
         self.fill(nan());
     }
 }
 
-impl<T: LinalgScalar> Slot for &mut [T] {
+impl<T: LinalgScalar> ResultSlot for &mut [T] {
     fn spoil(&mut self) {
         self.fill(nan());
     }
 }
 
-impl Slot for &mut [i64] {
+impl ResultSlot for &mut [i64] {
     fn spoil(&mut self) {
         // The identity permutation: indices stay in bounds.
         self.iter_mut().enumerate().for_each(|(i, slot)| *slot = i as i64);
     }
 }
 
-impl<S: Slot> Slot for Option<S> {
+impl<S: ResultSlot> ResultSlot for Option<S> {
     fn spoil(&mut self) {
-        self.iter_mut().for_each(Slot::spoil);
+        self.iter_mut().for_each(ResultSlot::spoil);
     }
 }
 
 macro_rules! tuple_slots {
     ($($name:ident),*) => {
         #[allow(non_snake_case)]
-        impl<$($name: Slot),*> Slot for ($($name,)*) {
+        impl<$($name: ResultSlot),*> ResultSlot for ($($name,)*) {
             fn spoil(&mut self) {
                 let ($($name,)*) = self;
                 $($name.spoil();)*
@@ -289,12 +289,12 @@ pub(crate) fn flops(factors: &[usize]) -> usize {
 ///
 /// # Errors
 /// Errors of `scratch`; `OutOfMemory`.
-pub(crate) fn run<J: Slot, S>(
+pub(crate) fn run<J: ResultSlot, S>(
     batch: &[usize],
     mut slots: PerMatrix<J>,
     work: Work,
     scratch: impl Fn(Par) -> Result<S> + Sync + Send,
-    body: impl Fn(&mut S, usize, &mut J, Par) -> Status + Sync + Send,
+    body: impl Fn(&mut S, usize, &mut J, Par) -> MatrixStatus + Sync + Send,
 ) -> Result<Tensor<i32>> {
     let count = slots.len();
     let threads = parallel::threads();
@@ -304,7 +304,7 @@ pub(crate) fn run<J: Slot, S>(
         let mut state = scratch(par)?;
         for (i, (slot, code)) in slots.iter_mut().zip(codes).enumerate() {
             let status = body(&mut state, first + i, slot, par);
-            if status != Status::Done {
+            if status != MatrixStatus::Done {
                 slot.spoil();
             }
             *code = status.code();

@@ -10,7 +10,7 @@ mod tests;
 use faer::MatMut;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, flops, load_hermitian, run};
+use crate::batch::{BatchShape, MatrixStatus, ResultBuffer, Views, flops, load_hermitian, run};
 use crate::error::{NON_POSITIVE, Result, check};
 use crate::scalar::LinalgScalar;
 use crate::threads::Work;
@@ -48,9 +48,9 @@ pub fn cholesky_upper<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
-    let shape = Shape::square("cholesky", a)?;
+    let shape = BatchShape::square("cholesky", a)?;
     let n = shape.n;
-    let mut out = Output::<T>::new(shape.batch, n, n)?;
+    let mut out = ResultBuffer::<T>::new(shape.batch, n, n)?;
     let slots = out.slices()?;
     let views = Views::of("cholesky", a)?;
     let info = run(
@@ -60,16 +60,16 @@ pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<
         |par| Ok(T::cholesky_scratch(n, par)),
         |memory, index, l, par| {
             if !load_hermitian(views.get(index), l) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
             if let Err(index) =
                 T::cholesky(MatMut::from_column_major_slice_mut(l, n, n), par, memory)
             {
-                return Status::Pivot(index);
+                return MatrixStatus::Pivot(index);
             }
             // faer leaves intermediate results above the diagonal.
             (1..n).for_each(|j| l[j * n..j * n + j].fill(T::ZERO));
-            Status::Done
+            MatrixStatus::Done
         },
     )?;
     Ok((out.matrices(info.route())?, info))

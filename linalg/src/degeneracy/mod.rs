@@ -42,10 +42,10 @@
 //! defects up to `64 n ε λ`, λ the largest value, are accepted, but no more than for cotangents of
 //! size 1 (10⁻⁶, in single precision 10⁻³).
 //!
-//! # What counts as a tie
+//! # Definition of a tie
 //! Values computed are exact for some `A + E`, and those that are tied in `A` are up to `2‖E‖` apart.
 //! A factorisation applies about `2n` reflectors, each with a rounding error of about `ε` in every
-//! element it meets, independent of the others: for tied values `σ` the elements of `E` have a
+//! element that it modifies, independent of the others: for tied values `σ` the elements of `E` have a
 //! variance of about `2 ε² σ²`, the norm of such a matrix is `2√(2n) ε σ`, and the values spread over
 //! `5.7√n ε σ`. Measured: at most `7.2√n ε`, over 10⁴ seeds for each n from 2 to 12 and fewer up to
 //! 100, real and complex, single and double, the rounding of `A` itself included. The default is
@@ -220,7 +220,7 @@ fn sum<R: RealMatrices<Real = R>>(row: &R) -> R {
 }
 
 /// Tied blocks of a row of values; constants.
-pub(crate) struct Blocks<R> {
+pub(crate) struct TiedBlocks<R> {
     op: &'static str,
     policy: Degeneracy,
     values: R,
@@ -235,7 +235,7 @@ pub(crate) struct Blocks<R> {
     tolerance: f64,
 }
 
-impl<R: RealMatrices<Real = R>> Blocks<R> {
+impl<R: RealMatrices<Real = R>> TiedBlocks<R> {
     /// Tied blocks of matrices of this size.
     pub(crate) fn new(
         op: &'static str,

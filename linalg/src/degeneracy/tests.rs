@@ -16,8 +16,6 @@ use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
-type M<T> = Batched<T>;
-
 const SVD: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
 const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
 
@@ -47,7 +45,7 @@ fn products<T: LinalgScalar>() {
     let masked = through_svd(&a, &c, Function::Identity, 2, Degeneracy::SEPARABLE).unwrap();
     assert!(norm(&masked) < tight::<T>(2));
     // The dedicated operations of these functions are exact.
-    let given = [Some(Part::Full(M::new(&c)))];
+    let given = [Some(Part::Full(Batched::new(&c)))];
     let function = crate::hermitian::Elementary::Exp;
     let op = crate::hermitian::HermitianFunctionOp { function };
     let got = &gradient(op, &[&a], &given).unwrap()[0];
@@ -75,8 +73,8 @@ fn truncations<T: LinalgScalar>() {
 fn general<T: LinalgScalar>() {
     let a = square::<T>(&UNIT);
     let e = eig(&a).unwrap();
-    let (v, l) = (M::new(&e.vectors), M::rows_of(&e.values));
-    let zero = |x: &M<T::Complex>| Some(Part::Complex(x.scale(0.0)));
+    let (v, l) = (Batched::new(&e.vectors), Batched::rows_of(&e.values));
+    let zero = |x: &Batched<T::Complex>| Some(Part::Complex(x.scale(0.0)));
     let vanishing = [zero(&l), zero(&v)];
     refused(gradient(EigOp { degeneracy: Degeneracy::DEFAULT }, &[&a], &vanishing), "eig_vjp");
     let op = EigOp { degeneracy: Degeneracy::SEPARABLE };
@@ -110,9 +108,9 @@ fn directions<T: LinalgScalar>() {
     let turn = square::<T>(&[1.0, 1.0, -1.0, 1.0]);
     let moved = tangents(SVD, &[&unit], &[&turn]).unwrap();
     let out = crate::svd::svd(&unit, Vectors::Thin).unwrap();
-    let (u, vh) = (M::new(&out.u), M::new(&out.vh));
+    let (u, vh) = (Batched::new(&out.u), Batched::new(&out.vh));
     let product = moved[0].full().matmul(&vh).add(&u.matmul(moved[2].full()));
-    let product = product.add(&u.mul(&M::from_re(moved[1].real())).matmul(&vh));
+    let product = product.add(&u.mul(&Batched::from_re(moved[1].real())).matmul(&vh));
     assert_close(&product.into_tensor().unwrap(), &turn, tight::<T>(2));
     assert!(tangents(EIGH, &[&unit], &[&unit]).is_ok());
     // Away from zero, and along the null spaces.
@@ -126,9 +124,9 @@ fn directions<T: LinalgScalar>() {
 fn rayleigh<T: LinalgScalar>() {
     for n in [2, 4, 8] {
         for seed in 0..40 {
-            let h = M::new(&random::<T>(1000 * n as u64 + seed, &[n, n])).herm();
+            let h = Batched::new(&random::<T>(1000 * n as u64 + seed, &[n, n])).herm();
             let e = crate::eigh::eigh(&h.clone().into_tensor().unwrap()).unwrap();
-            let v = M::new(&e.vectors);
+            let v = Batched::new(&e.vectors);
             let g = v.slice(0..n, 0..1);
             let (hg, square) = (h.matmul(&g), g.adjoint().matmul(&g));
             let energy = g.adjoint().matmul(&hg).mul_real(&square.re().recip());
@@ -188,8 +186,8 @@ fn cotangents_that_are_not_finite_are_passed_on() {
 #[test]
 fn zero_cotangents_of_vectors_are_none() {
     let a = square::<f64>(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-    let zero = || Some(Part::Full(M::new(&Tensor::<f64>::zeros(&[3, 3]).unwrap())));
-    let s = M::new(&Tensor::from_vec(vec![1.0, 2.0, 3.0], &[1, 3]).unwrap());
+    let zero = || Some(Part::Full(Batched::new(&Tensor::<f64>::zeros(&[3, 3]).unwrap())));
+    let s = Batched::new(&Tensor::from_vec(vec![1.0, 2.0, 3.0], &[1, 3]).unwrap());
     let with = gradient(SVD, &[&a], &[zero(), Some(Part::Real(s.clone())), zero()]).unwrap();
     let without = gradient(SVD, &[&a], &[None, Some(Part::Real(s)), None]).unwrap();
     assert_close(&with[0], &without[0], 1e-15);

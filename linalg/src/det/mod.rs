@@ -21,10 +21,10 @@ mod tests;
 use t4a_algebra::{Field, Float, Numeric, Real};
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Views};
+use crate::batch::{BatchShape, ResultBuffer, Views};
 use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result, SINGULAR, check};
-use crate::lu::{LuFactors, lu_factor_ex};
+use crate::lu::{PackedLu, lu_factor_ex};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon, nan, real};
 use crate::solve::apply_inverse_adjoint;
@@ -49,9 +49,9 @@ pub fn det<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
-pub fn det_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, LuFactors<T>, Tensor<i32>)> {
+pub fn det_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, PackedLu<T>, Tensor<i32>)> {
     let (factors, pivots, info) = factor("det", a)?;
-    let mut out = Output::<T>::new(Shape::of("det", a)?.batch, 1, 1)?;
+    let mut out = ResultBuffer::<T>::new(BatchShape::of("det", a)?.batch, 1, 1)?;
     for (det, (sign, pivots)) in out.slices()?.into_iter().zip(&pivots) {
         det[0] = pivots.iter().fold(*sign, |product, &u| Numeric::mul(product, u));
     }
@@ -71,7 +71,7 @@ pub fn slogdet<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T::R
 }
 
 /// `(sign, ln|det|)`, the factors, and an info tensor.
-type Slogdet<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), LuFactors<T>, Tensor<i32>);
+type Slogdet<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), PackedLu<T>, Tensor<i32>);
 
 /// [`slogdet`] with the factors, and an info tensor of the batch's shape instead of an error.
 ///
@@ -79,9 +79,9 @@ type Slogdet<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), LuFactors<T>, Te
 /// `NotMatrix`, `NotSquare`.
 pub fn slogdet_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<Slogdet<T>> {
     let (factors, pivots, info) = factor("slogdet", a)?;
-    let batch = Shape::of("slogdet", a)?.batch;
-    let mut signs = Output::<T>::new(batch, 1, 1)?;
-    let mut logs = Output::<T::R>::new(batch, 1, 1)?;
+    let batch = BatchShape::of("slogdet", a)?.batch;
+    let mut signs = ResultBuffer::<T>::new(batch, 1, 1)?;
+    let mut logs = ResultBuffer::<T::R>::new(batch, 1, 1)?;
     let slots = signs.slices()?.into_iter().zip(logs.slices()?);
     for ((sign_out, log_out), (sign, pivots)) in slots.zip(&pivots) {
         let (mut sign, mut log) = (*sign, <T::R as Numeric>::ZERO);
@@ -99,11 +99,11 @@ pub fn slogdet_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<Slogdet<T>> {
     Ok(((signs.numbers(route)?, logs.numbers(route)?), factors, info))
 }
 
-type Factored<T> = (LuFactors<T>, Vec<(T, Vec<T>)>, Tensor<i32>);
+type DetFactors<T> = (PackedLu<T>, Vec<(T, Vec<T>)>, Tensor<i32>);
 
 /// Factors, `det P` and the pivots of each matrix; NaN for a matrix with non-finite elements.
-fn factor<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Factored<T>> {
-    let n = Shape::square(op, a)?.n;
+fn factor<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<DetFactors<T>> {
+    let n = BatchShape::square(op, a)?.n;
     let (factors, mut info) = lu_factor_ex(a)?;
     let views = Views::of(op, &factors.packed)?;
     let odd = factors.rows.signs()?;
@@ -120,7 +120,7 @@ fn factor<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Factored<T
 }
 
 /// True if a pivot is so small that dividing by it would lose half of the digits.
-pub(crate) fn nearly_singular<T: LinalgScalar>(factors: &LuFactors<T>) -> Result<bool> {
+pub(crate) fn nearly_singular<T: LinalgScalar>(factors: &PackedLu<T>) -> Result<bool> {
     let diagonal = Batched::new(&factors.packed).diagonal().into_tensor()?;
     let n = diagonal.shape()[diagonal.rank() - 1];
     let pivots = diagonal.to_vec()?;

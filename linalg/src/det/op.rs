@@ -5,7 +5,7 @@ use t4a_tensor::Tensor;
 use super::{adjugate, check_pivots, det_ex, nearly_singular, slogdet_ex, slogdet_rule, vjp};
 use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
-use crate::lu::{LuFactors, info_of_values};
+use crate::lu::{PackedLu, info_of_values};
 use crate::operation::{
     Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, real, zeros,
 };
@@ -18,7 +18,7 @@ const SINGULAR_VALUES: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degen
 
 fn eliminated<T: LinalgScalar>(
     results: Vec<Part<Batched<T>>>,
-    factors: LuFactors<T>,
+    factors: PackedLu<T>,
 ) -> Outcome<Batched<T>> {
     let packed = vec![Part::Full(Batched::new(&factors.packed))];
     Outcome::new(results).saving(Factorisation::Lu, packed).permuted([factors.rows])

@@ -21,11 +21,13 @@ use faer::MatRef;
 use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, PerMatrix, ResultBuffer, Views, filled, flops, load, run,
+};
 use crate::degeneracy::{Degeneracy, relative, rounding};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, epsilon, real};
-use crate::scale::Scale;
+use crate::scale::PowerOfTwo;
 use crate::threads::Work;
 use crate::vocabulary::{Matrices, RealMatrices};
 
@@ -58,10 +60,10 @@ pub fn eig<T: LinalgScalar>(a: &Tensor<T>) -> Result<Eig<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn eig_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Eig<T>, Tensor<i32>)> {
-    let shape = Shape::square("eig", a)?;
+    let shape = BatchShape::square("eig", a)?;
     let n = shape.n;
-    let mut values = Output::<T::Complex>::new(shape.batch, n, 1)?;
-    let mut vectors = Output::<T::Complex>::new(shape.batch, n, n)?;
+    let mut values = ResultBuffer::<T::Complex>::new(shape.batch, n, 1)?;
+    let mut vectors = ResultBuffer::<T::Complex>::new(shape.batch, n, n)?;
     let slots = values.slices()?.into_iter().zip(vectors.mats()?.into_iter().map(Some)).collect();
     let info = decompose("eig", a, slots)?;
     let route = info.route();
@@ -83,21 +85,21 @@ pub fn eigvals<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::Complex>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn eigvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::Complex>, Tensor<i32>)> {
-    let shape = Shape::square("eigvals", a)?;
-    let mut values = Output::<T::Complex>::new(shape.batch, shape.n, 1)?;
+    let shape = BatchShape::square("eigvals", a)?;
+    let mut values = ResultBuffer::<T::Complex>::new(shape.batch, shape.n, 1)?;
     let slots = values.slices()?.into_iter().map(|values| (values, None)).collect();
     let info = decompose("eigvals", a, slots)?;
     Ok((values.vectors(info.route())?, info))
 }
 
-type Slot<'a, C> = (&'a mut [C], Option<faer::MatMut<'a, C>>);
+type EigSlot<'a, C> = (&'a mut [C], Option<faer::MatMut<'a, C>>);
 
 fn decompose<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
-    slots: PerMatrix<Slot<'_, T::Complex>>,
+    slots: PerMatrix<EigSlot<'_, T::Complex>>,
 ) -> Result<Tensor<i32>> {
-    let shape = Shape::square(op, a)?;
+    let shape = BatchShape::square(op, a)?;
     let n = shape.n;
     let views = Views::of(op, a)?;
     run(
@@ -109,22 +111,26 @@ fn decompose<T: LinalgScalar>(
             // Second attempt near 1 if the growth of the back substitution overflows.
             for exponent in [exponent::<T>(), 0] {
                 if !load(views.get(index), copy) {
-                    return Status::NonFinite;
+                    return MatrixStatus::NonFinite;
                 }
                 if n == 0 {
-                    return Status::Done;
+                    return MatrixStatus::Done;
                 }
-                let scale = Scale::to_exponent(copy, exponent);
+                let scale = PowerOfTwo::to_exponent(copy, exponent);
                 let mut target = vectors.as_mut().map(|v| v.as_mut());
                 let a = MatRef::from_column_major_slice(copy, n, n);
                 if !T::eigen(a, values, target.as_mut().map(|v| v.as_mut()), par) {
-                    return Status::NoConvergence;
+                    return MatrixStatus::NoConvergence;
                 }
                 if target.is_none_or(normalise) {
-                    return if scale.restore(values) { Status::Done } else { Status::Overflow };
+                    return if scale.restore(values) {
+                        MatrixStatus::Done
+                    } else {
+                        MatrixStatus::Overflow
+                    };
                 }
             }
-            Status::NoConvergence
+            MatrixStatus::NoConvergence
         },
     )
 }
@@ -145,7 +151,7 @@ fn normalise<C: LinalgScalar>(mut vectors: faer::MatMut<'_, C>) -> bool {
         };
         let column = column.as_slice_mut();
         // Squares of the grown elements could overflow.
-        Scale::to_exponent(column, 0);
+        PowerOfTwo::to_exponent(column, 0);
         let squares = column.iter().map(|x| x.abs_sq());
         let length = Float::sqrt(squares.fold(C::R::ZERO, Numeric::add));
         let inverse = Field::recip(length);

@@ -11,10 +11,12 @@ pub(crate) mod tests;
 use faer::MatRef;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load_hermitian, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, PerMatrix, ResultBuffer, Views, filled, flops, load_hermitian, run,
+};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
-use crate::scale::{Scale, largest};
+use crate::scale::{PowerOfTwo, largest};
 use crate::threads::Work;
 
 pub use op::{EighOp, EigvalshOp};
@@ -48,9 +50,9 @@ pub fn eigh<T: LinalgScalar>(a: &Tensor<T>) -> Result<Eigh<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn eigh_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Eigh<T>, Tensor<i32>)> {
-    let shape = Shape::square("eigh", a)?;
-    let mut vectors = Output::<T>::new(shape.batch, shape.n, shape.n)?;
-    let mut values = Output::<T::R>::new(shape.batch, shape.n, 1)?;
+    let shape = BatchShape::square("eigh", a)?;
+    let mut vectors = ResultBuffer::<T>::new(shape.batch, shape.n, shape.n)?;
+    let mut values = ResultBuffer::<T::R>::new(shape.batch, shape.n, 1)?;
     let slots = vectors.mats()?.into_iter().map(Some).zip(values.slices()?).collect();
     let info = decompose("eigh", a, slots)?;
     let route = info.route();
@@ -74,21 +76,21 @@ pub fn eigvalsh<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::R>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn eigvalsh_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tensor<i32>)> {
-    let shape = Shape::square("eigvalsh", a)?;
-    let mut values = Output::<T::R>::new(shape.batch, shape.n, 1)?;
+    let shape = BatchShape::square("eigvalsh", a)?;
+    let mut values = ResultBuffer::<T::R>::new(shape.batch, shape.n, 1)?;
     let slots = values.slices()?.into_iter().map(|values| (None, values)).collect();
     let info = decompose("eigvalsh", a, slots)?;
     Ok((values.vectors(info.route())?, info))
 }
 
-type Slot<'a, T> = (Option<faer::MatMut<'a, T>>, &'a mut [<T as LinalgScalar>::R]);
+type EighSlot<'a, T> = (Option<faer::MatMut<'a, T>>, &'a mut [<T as LinalgScalar>::R]);
 
 fn decompose<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
-    slots: PerMatrix<Slot<'_, T>>,
+    slots: PerMatrix<EighSlot<'_, T>>,
 ) -> Result<Tensor<i32>> {
-    let shape = Shape::square(op, a)?;
+    let shape = BatchShape::square(op, a)?;
     let n = shape.n;
     let views = Views::of(op, a)?;
     let with_vectors = matches!(slots.first(), Some((Some(_), _)));
@@ -102,18 +104,18 @@ fn decompose<T: LinalgScalar>(
         },
         |(memory, copy, diagonal), index, (vectors, values), par| {
             if !load_hermitian(views.get(index), copy) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
             let lower =
                 |a: &[T]| (0..n).map(|j| largest(&a[j * n + j..(j + 1) * n])).fold(0.0, f64::max);
-            let scale = Scale::apply(copy, lower);
+            let scale = PowerOfTwo::apply(copy, lower);
             let vectors = vectors.as_mut().map(|v| v.as_mut());
             let a = MatRef::from_column_major_slice(copy, n, n);
             if !T::eigh(a, diagonal, vectors, par, memory) {
-                return Status::NoConvergence;
+                return MatrixStatus::NoConvergence;
             }
             values.iter_mut().zip(diagonal).for_each(|(e, d)| *e = d.re());
-            if scale.restore(values) { Status::Done } else { Status::Overflow }
+            if scale.restore(values) { MatrixStatus::Done } else { MatrixStatus::Overflow }
         },
     )
 }

@@ -8,7 +8,7 @@
 //!
 //! Reference: M. Giles 2008, section 3.1.
 
-use crate::degeneracy::{Blocks, Degeneracy, columns};
+use crate::degeneracy::{Degeneracy, TiedBlocks, columns};
 use crate::error::Result;
 use crate::vocabulary::{Matrices, RealMatrices, Spectrum};
 
@@ -38,7 +38,7 @@ pub fn vjp<M: Matrices>(
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
     let ties = a.mul_real(&gaps.ties);
     degeneracy.check("eigh_vjp", &ties, &[Some(v_cotangent)], &values.largest_real())?;
-    let blocks = Blocks::new("eigh_vjp", degeneracy, Spectrum::Hermitian, values, &limit, n);
+    let blocks = TiedBlocks::new("eigh_vjp", degeneracy, Spectrum::Hermitian, values, &limit, n);
     let size = columns(v_cotangent);
     blocks.check_vectors(&overlap, &size)?;
     let mut g = a.mul_real(&gaps.inverse);
@@ -62,8 +62,14 @@ pub fn jvp<M: Matrices>(
     let w = vectors.adjoint().matmul(&da.herm()).matmul(vectors);
     let limit = degeneracy.limit(values, vectors.rows());
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
-    let blocks =
-        Blocks::new("eigh_jvp", degeneracy, Spectrum::Hermitian, values, &limit, vectors.rows());
+    let blocks = TiedBlocks::new(
+        "eigh_jvp",
+        degeneracy,
+        Spectrum::Hermitian,
+        values,
+        &limit,
+        vectors.rows(),
+    );
     blocks.check_direction(&w, &columns(da).largest_real())?;
     Ok((w.diagonal().re(), vectors.matmul(&w.mul_real(&gaps.inverse))))
 }

@@ -24,17 +24,17 @@ mod triangular;
 use t4a_tensor::Tensor;
 use t4a_tensor::route::{Path, Route};
 
-use crate::batch::{Output, Shape, Views, is_finite};
+use crate::batch::{BatchShape, ResultBuffer, Views, is_finite};
 use crate::error::{NON_FINITE, OVERFLOW, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, epsilon};
-use crate::vocabulary::{Batched, Dual, Matrices, RealMatrices};
+use crate::vocabulary::{Batched, DualMatrix, Matrices, RealMatrices};
 
 use triangular::is_triangular;
 
 pub use op::ExpmOp;
 
 /// Degree of the approximant and number of squarings.
-type Plan = (usize, i32);
+type ScalingPlan = (usize, i32);
 
 const DEGREES: [usize; 5] = [3, 5, 7, 9, 13];
 /// Norms up to which each degree reaches 2⁻⁵³.
@@ -52,7 +52,7 @@ const FRECHET: f64 = 0.7;
 /// Number of squarings that cost less than the norms of powers that might reduce them.
 const FEW: i32 = 3;
 
-fn plan(norm: f64, epsilon: f64) -> Plan {
+fn plan(norm: f64, epsilon: f64) -> ScalingPlan {
     let limits: &[f64] = if epsilon < 1e-10 { &DOUBLE } else { &SINGLE };
     match limits.iter().position(|&limit| norm <= limit) {
         Some(i) => (DEGREES[i], 0),
@@ -143,7 +143,7 @@ fn plans<M: Matrices>(
 ) -> Result<(usize, Vec<i32>)> {
     // Matrices that are not finite are not scaled.
     let norms = sizes(a)?.into_iter().map(|norm| if norm.is_finite() { norm } else { 0.0 });
-    let plans: Vec<Plan> =
+    let plans: Vec<ScalingPlan> =
         norms.map(|norm| plan((norm * factor).min(f64::MAX), a.epsilon())).collect();
     let degree = plans.iter().map(|plan| plan.0).max().unwrap_or(DEGREES[0]);
     let squarings: Vec<i32> = plans.into_iter().map(|plan| plan.1).collect();
@@ -170,7 +170,7 @@ pub fn exp<M: Matrices>(a: &M) -> Result<M> {
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
     // L(A, E) is linear in E, so E is scaled to the size of A.
     let (of_a, of_e) = (a.magnitude().power_of_two(), da.magnitude().power_of_two());
-    let pair = Dual::new(a.clone(), da.mul_real(&of_e.recip()).mul_real(&of_a));
+    let pair = DualMatrix::new(a.clone(), da.mul_real(&of_e.recip()).mul_real(&of_a));
     let (degree, squarings) = plans(&pair, 1.0 / FRECHET, scaling::of_block)?;
     let tangent = exponential(&pair, degree, &squarings).into_tangent();
     Ok(tangent.mul_real(&of_a.recip()).mul_real(&of_e))
@@ -203,25 +203,25 @@ pub fn expm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn expm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
-    Shape::square("expm", a)?;
+    BatchShape::square("expm", a)?;
     by_plan("expm", a)
 }
 
 /// Exponentials of the matrices with a common plan, group by group: the scaling of the largest matrix of a batch
 /// would cost a small one accuracy. Triangular matrices are computed one by one.
 fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
-    let shape = Shape::of(op, a)?;
+    let shape = BatchShape::of(op, a)?;
     let n = shape.n;
     let views = Views::of(op, a)?;
     let norms = Batched::new(a).norms()?;
     let gather = |group: &[usize]| -> Result<Batched<T>> {
-        let mut part = Output::<T>::new(&[group.len()], n, n)?;
+        let mut part = ResultBuffer::<T>::new(&[group.len()], n, n)?;
         for (mut slot, &index) in part.mats()?.into_iter().zip(group) {
             slot.copy_from(views.get(index));
         }
         Ok(Batched::new(&part.matrices(Route::native(Path::LoopIndex))?))
     };
-    let mut plans: Vec<(Plan, Vec<usize>)> = Vec::new();
+    let mut plans: Vec<(ScalingPlan, Vec<usize>)> = Vec::new();
     let mut triangular = Vec::new();
     for (index, &norm) in norms.iter().enumerate().filter(|(_, norm)| norm.is_finite()) {
         if is_triangular(views.get(index)) {
@@ -238,7 +238,7 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
             None => plans.push((plan, vec![index])),
         }
     }
-    let mut out = Output::<T>::new(shape.batch, n, n)?;
+    let mut out = ResultBuffer::<T>::new(shape.batch, n, n)?;
     let mut targets = out.mats()?;
     let mut codes = vec![NON_FINITE; norms.len()];
     // Route of the last kernel of the first group.
@@ -261,7 +261,7 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
     }
     for (target, &code) in targets.iter_mut().zip(&codes) {
         if code != 0 {
-            crate::batch::Slot::spoil(target);
+            crate::batch::ResultSlot::spoil(target);
         }
     }
     drop(targets);

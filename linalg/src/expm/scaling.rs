@@ -10,7 +10,7 @@ use std::f64::consts::LN_2;
 
 use super::{DOUBLE, SINGLE, times_powers};
 use crate::error::Result;
-use crate::vocabulary::{Dual, Matrices, RealMatrices};
+use crate::vocabulary::{DualMatrix, Matrices, RealMatrices};
 
 /// Scaled matrices near 1, and `ln c` for each: the represented matrix is `c` times the stored one.
 struct Scaled<M>(M, Vec<f64>);
@@ -41,7 +41,7 @@ impl<M: Matrices> Scaled<M> {
 }
 
 /// Norm of the block matrix `[[A, E], [0, A]]`.
-pub(super) fn of_block<M: Matrices>(x: &Dual<M>) -> Result<Vec<f64>> {
+pub(super) fn of_block<M: Matrices>(x: &DualMatrix<M>) -> Result<Vec<f64>> {
     let tangents = x.clone().into_tangent().norms()?;
     let pairs = x.value.norms()?.into_iter().zip(tangents);
     Ok(pairs.map(|(value, tangent)| (value * 2f64.sqrt()).hypot(tangent)).collect())

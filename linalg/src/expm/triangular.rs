@@ -8,11 +8,11 @@ use t4a_algebra::{Numeric, c64};
 use t4a_tensor::Tensor;
 
 use super::{pade, plans, times_powers};
-use crate::batch::Status;
+use crate::batch::MatrixStatus;
 use crate::error::Result;
 use crate::scalar::LinalgScalar;
-use crate::scale::Scale;
-use crate::schur::square::Square;
+use crate::scale::PowerOfTwo;
+use crate::schur::square::SquareMatrix;
 use crate::schur::{divided, function};
 use crate::vocabulary::{Batched, Matrices};
 
@@ -26,20 +26,21 @@ pub(super) fn is_triangular<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
 
 /// `e^A` of a batch of triangular matrices; not finite on overflow.
 pub(super) fn exp<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
-    let unscaled = |data: &mut [c64]| Scale::none(data);
-    let (out, _) =
-        function("expm", a, unscaled, |form, _| upper(&form.t).map_err(|_| Status::NoConvergence))?;
+    let unscaled = |data: &mut [c64]| PowerOfTwo::none(data);
+    let (out, _) = function("expm", a, unscaled, |form, _| {
+        upper(&form.t).map_err(|_| MatrixStatus::NoConvergence)
+    })?;
     Ok(out)
 }
 
-fn upper(t: &Square) -> Result<Square> {
+fn upper(t: &SquareMatrix) -> Result<SquareMatrix> {
     let n = t.n();
     let data = (0..n).flat_map(|i| (0..n).map(move |j| t[(i, j)])).collect();
     let a = Batched::new(&Tensor::from_vec(data, &[1, n, n])?);
     let (degree, squarings) = plans(&a, 1.0, Batched::norms)?;
     let near = pade(&times_powers(&a, squarings.iter().map(|s| -s)), degree).into_tensor()?;
     let near = near.to_vec()?;
-    let mut x = Square::from_fn(n, |i, j| near[i * n + j]);
+    let mut x = SquareMatrix::from_fn(n, |i, j| near[i * n + j]);
     exact(&mut x, t, squarings[0]);
     for left in (0..squarings[0]).rev() {
         x = x.times(&x);
@@ -49,7 +50,7 @@ fn upper(t: &Square) -> Result<Square> {
 }
 
 /// Diagonal and first superdiagonal of `exp(T/2ˢ)`.
-fn exact(x: &mut Square, t: &Square, s: i32) {
+fn exact(x: &mut SquareMatrix, t: &SquareMatrix, s: i32) {
     let power = |z: c64| z * 0.5f64.powi(s / 2) * 0.5f64.powi(s - s / 2);
     for i in 0..t.n() {
         x[(i, i)] = power(t[(i, i)]).exp();

@@ -49,7 +49,8 @@ pub fn hermitian_function<T: LinalgScalar>(
 }
 
 /// `f(A)` with `f(λ)`, the decomposition, and an info tensor.
-type Function<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), Eigh<T>, Tensor<i32>);
+type HermitianFunctionResult<T> =
+    ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), Eigh<T>, Tensor<i32>);
 
 /// [`hermitian_function`] with `f(λ)`, the decomposition that the derivative rules use, and an info tensor of the
 /// batch's shape instead of an error. Eigenvalues outside of the domain of `f` give NaN or ∞.
@@ -59,7 +60,7 @@ type Function<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), Eigh<T>, Tensor
 pub fn hermitian_function_ex<T: LinalgScalar>(
     a: &Tensor<T>,
     f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Function<T>> {
+) -> Result<HermitianFunctionResult<T>> {
     let (eigh, info) = eigh_ex(a)?;
     let v = Batched::new(&eigh.vectors);
     let values = f.value(&Batched::rows_of(&eigh.values));

@@ -16,7 +16,7 @@ mod tests;
 
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::Shape;
+use crate::batch::BatchShape;
 use crate::error::Result;
 use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
@@ -64,7 +64,7 @@ pub fn check_shapes(v: &[usize], tau: &[usize]) -> Result<()> {
 /// # Errors
 /// `NotMatrix`, `Tensor` if the shapes do not match; `NonFinite` with the batch index.
 pub fn householder_product<T: LinalgScalar>(v: &Tensor<T>, tau: &Tensor<T>) -> Result<Tensor<T>> {
-    Shape::of("householder_product", v)?;
+    BatchShape::of("householder_product", v)?;
     check_shapes(v.shape(), tau.shape())?;
     let q = product(&Batched::new(v), &Batched::rows_of(tau));
     q.into_tensor().map_err(|error| error.of("householder_product"))

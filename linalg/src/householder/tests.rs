@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::LinalgError;
 use crate::testing::*;
-use crate::vocabulary::Dual;
+use crate::vocabulary::DualMatrix;
 
 /// First `n` columns of `H₁ ⋯ Hₖ` by products of `m × m` matrices.
 fn naive<T: LinalgScalar>(v: &Tensor<T>, tau: &Tensor<T>) -> Tensor<T> {
@@ -40,8 +40,8 @@ fn tangents<T: LinalgScalar>() {
     let inputs = [random::<T>(1, &[2, 5, 4]), random::<T>(2, &[2, 3])];
     let v = [random::<T>(3, &[2, 5, 4]), random::<T>(4, &[2, 3])];
     let dual = product(
-        &Dual::new(Batched::new(&inputs[0]), Batched::new(&v[0])),
-        &Dual::new(Batched::rows_of(&inputs[1]), Batched::rows_of(&v[1])),
+        &DualMatrix::new(Batched::new(&inputs[0]), Batched::new(&v[0])),
+        &DualMatrix::new(Batched::rows_of(&inputs[1]), Batched::rows_of(&v[1])),
     );
     let moved = dual.into_tangent().into_tensor().unwrap();
     let at = |h: f64| {

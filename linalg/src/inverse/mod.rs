@@ -9,7 +9,7 @@ mod tests;
 
 use t4a_tensor::Tensor;
 
-use crate::batch::Shape;
+use crate::batch::BatchShape;
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::solve::solve_ex;
@@ -37,7 +37,7 @@ pub fn inv<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn inv_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
-    let n = Shape::square("inv", a)?.n;
+    let n = BatchShape::square("inv", a)?.n;
     let unit = Batched::new(a).identity(n).into_tensor()?;
     let (out, _, info) = solve_ex(a, &unit)?;
     Ok((out, info))

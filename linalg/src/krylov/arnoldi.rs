@@ -10,8 +10,8 @@ use t4a_algebra::c64;
 use super::basis::{combine, fresh, orthogonalise};
 use super::error::KrylovError;
 use super::operator::{Operator, failed};
-use super::options::{Eigenpairs, KrylovOptions, Report, Target};
-use super::projected::{Pairs, Projected};
+use super::options::{Eigenpairs, KrylovOptions, KrylovReport, Target};
+use super::projected::{Projected, RitzPairs};
 use super::vector::Vector;
 
 const OP: &str = "arnoldi";
@@ -37,15 +37,15 @@ pub fn arnoldi<V: Vector, E: From<V::Error>>(
     }
     let start = start.scale(c64::new(1.0 / norm, 0.0))?;
     let target = options.target.unwrap_or(Target::LargestModulus);
-    Search { options, target }.run(&mut operator, start)
+    ArnoldiSearch { options, target }.run(&mut operator, start)
 }
 
-struct Search<'a> {
+struct ArnoldiSearch<'a> {
     options: &'a KrylovOptions,
     target: Target,
 }
 
-impl Search<'_> {
+impl ArnoldiSearch<'_> {
     fn run<V: Vector, E: From<V::Error>>(
         &self,
         operator: &mut Operator<'_, V, E>,
@@ -98,7 +98,7 @@ impl Search<'_> {
         &self,
         h: &mut Projected,
         basis: &[V],
-        pairs: &Pairs<c64>,
+        pairs: &RitzPairs<c64>,
         beta: f64,
     ) -> Result<Vec<V>, V::Error> {
         let (n, count) = (basis.len(), self.options.count);
@@ -134,14 +134,14 @@ impl Search<'_> {
         &self,
         operator: &Operator<'_, V, E>,
         basis: &[V],
-        pairs: &Pairs<c64>,
+        pairs: &RitzPairs<c64>,
         residual: impl Fn(&[c64]) -> f64,
         converged: bool,
     ) -> Result<Eigenpairs<V, c64>, E> {
         let found = &pairs[..self.options.count.min(pairs.len())];
         let residuals: Vec<f64> = found.iter().map(|(_, y)| residual(y)).collect();
         let vectors = found.iter().map(|(_, y)| combine(basis, y)).collect::<Result<_, _>>()?;
-        let report = Report {
+        let report = KrylovReport {
             op: OP,
             converged,
             residual: residuals.iter().copied().fold(0.0, f64::max),

@@ -8,7 +8,7 @@ use t4a_algebra::c64;
 use super::error::KrylovError;
 use super::gmres::residual;
 use super::operator::{Operator, failed};
-use super::options::{KrylovOptions, Report, Solution};
+use super::options::{KrylovOptions, KrylovReport, Solution};
 use super::vector::Vector;
 
 const OP: &str = "bicgstab";
@@ -74,6 +74,6 @@ pub fn bicgstab<V: Vector, E: From<V::Error>>(
         }
     }
     let (converged, applications) = (size <= bound, operator.applications);
-    let report = Report { op: OP, converged, residual: size, applications };
+    let report = KrylovReport { op: OP, converged, residual: size, applications };
     Ok(Solution { vector: x, report })
 }

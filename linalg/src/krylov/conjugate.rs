@@ -7,7 +7,7 @@ use t4a_algebra::c64;
 use super::error::KrylovError;
 use super::gmres::residual;
 use super::operator::{Operator, failed};
-use super::options::{KrylovOptions, Report, Solution};
+use super::options::{KrylovOptions, KrylovReport, Solution};
 use super::vector::Vector;
 
 const OP: &str = "conjugate_gradients";
@@ -63,7 +63,7 @@ pub fn conjugate_gradients_with<V: Vector, E: From<V::Error>>(
         direction = Some((p, rho));
     }
     let (converged, applications) = (size <= bound, operator.applications);
-    let report = Report { op: OP, converged, residual: size, applications };
+    let report = KrylovReport { op: OP, converged, residual: size, applications };
     Ok(Solution { vector: x, report })
 }
 

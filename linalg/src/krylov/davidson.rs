@@ -8,8 +8,8 @@ use t4a_algebra::c64;
 use super::basis::{combine, fresh, orthogonalise};
 use super::error::KrylovError;
 use super::operator::{Operator, failed};
-use super::options::{Eigenpairs, KrylovOptions, Report, Target};
-use super::projected::{Pairs, Projected};
+use super::options::{Eigenpairs, KrylovOptions, KrylovReport, Target};
+use super::projected::{Projected, RitzPairs};
 use super::vector::{Diagonal, Vector};
 
 const OP: &str = "davidson";
@@ -171,7 +171,7 @@ impl<'a, V: Vector> Space<'a, V> {
     }
 
     /// Restarts from the best Ritz vectors.
-    fn collapse(&mut self, pairs: &Pairs<f64>) -> Result<(), V::Error> {
+    fn collapse(&mut self, pairs: &RitzPairs<f64>) -> Result<(), V::Error> {
         let (n, count) = (self.basis.len(), self.options.count);
         // At least one new direction fits, and half of the subspace is free if possible.
         let keep = (2 * count).min(self.options.subspace / 2).max(count);
@@ -196,7 +196,7 @@ impl<'a, V: Vector> Space<'a, V> {
     ) -> Result<Eigenpairs<V>, E> {
         let vectors =
             found.iter().map(|(_, y)| combine(&self.basis, y)).collect::<Result<_, _>>()?;
-        let report = Report {
+        let report = KrylovReport {
             op: OP,
             converged,
             residual: residuals.iter().copied().fold(0.0, f64::max),

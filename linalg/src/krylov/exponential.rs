@@ -15,7 +15,7 @@ use t4a_algebra::c64;
 use super::basis::{combine, orthogonalise};
 use super::error::KrylovError;
 use super::operator::{Operator, failed};
-use super::options::{KrylovOptions, Report};
+use super::options::{KrylovOptions, KrylovReport};
 use super::projected::Projected;
 use super::vector::Vector;
 
@@ -31,7 +31,7 @@ pub struct Evolved<V> {
     /// Number of time steps.
     pub steps: usize,
     /// Convergence report; the residual is the sum of the error estimates of the steps.
-    pub report: Report,
+    pub report: KrylovReport,
 }
 
 /// `exp(t A) v` for real, imaginary and complex t: `exp(−i H t) v` is `exponential(h, c64::new(0.0, -t), …)`.
@@ -62,7 +62,7 @@ pub fn exponential<V: Vector, E: From<V::Error>>(
     let (mut vector, mut rest, mut steps, mut residual) = (v.clone(), 1.0f64, 0, 0.0);
     let nothing = t == c64::ZERO || operator.finite("the start vector", v)? == 0.0;
     while rest > 0.0 && !nothing {
-        let step = Step { t, rest, bound, options }.run(&mut operator, &vector)?;
+        let step = KrylovStep { t, rest, bound, options }.run(&mut operator, &vector)?;
         (vector, rest) = (step.vector, rest - step.length);
         steps += 1;
         residual += step.error;
@@ -72,11 +72,11 @@ pub fn exponential<V: Vector, E: From<V::Error>>(
     }
     let fraction = if nothing { 1.0 } else { 1.0 - rest };
     let (converged, applications) = (rest <= 0.0 || nothing, operator.applications);
-    let report = Report { op: OP, converged, residual, applications };
+    let report = KrylovReport { op: OP, converged, residual, applications };
     Ok(Evolved { vector, fraction, steps, report })
 }
 
-struct Step<'a> {
+struct KrylovStep<'a> {
     t: c64,
     /// Remaining fraction of the time.
     rest: f64,
@@ -84,30 +84,30 @@ struct Step<'a> {
     options: &'a KrylovOptions,
 }
 
-struct Taken<V> {
+struct AcceptedStep<V> {
     vector: V,
     length: f64,
     error: f64,
 }
 
 /// Coefficients of a step of this length, and the estimate of their error relative to their norm.
-struct Trial {
+struct TrialStep {
     length: f64,
     c: Vec<c64>,
     error: f64,
     norm: f64,
 }
 
-impl Step<'_> {
+impl KrylovStep<'_> {
     fn run<V: Vector, E: From<V::Error>>(
         &self,
         operator: &mut Operator<'_, V, E>,
         start: &V,
-    ) -> Result<Taken<V>, E> {
+    ) -> Result<AcceptedStep<V>, E> {
         let (epsilon, m) = (start.epsilon(), self.options.subspace);
         let size = operator.finite("the evolved vector", start)?;
         if size == 0.0 {
-            return Ok(Taken { vector: start.clone(), length: self.rest, error: 0.0 });
+            return Ok(AcceptedStep { vector: start.clone(), length: self.rest, error: 0.0 });
         }
         let mut basis = vec![start.scale(c64::new(1.0 / size, 0.0))?];
         let mut h = Projected::new(m + 1);
@@ -130,7 +130,11 @@ impl Step<'_> {
                     if self.accepts(&whole) { whole } else { self.shorter(whole, n, trial)? };
                 let c: Vec<c64> = taken.c.iter().map(|c| c * size).collect();
                 let vector = combine(&basis, &c)?;
-                return Ok(Taken { vector, length: taken.length, error: taken.error * size });
+                return Ok(AcceptedStep {
+                    vector,
+                    length: taken.length,
+                    error: taken.error * size,
+                });
             }
             h.set(n, n - 1, c64::new(beta, 0.0));
             if self.options.hermitian {
@@ -158,16 +162,16 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn trial(&self, h: &Projected, n: usize, beta: f64, length: f64) -> crate::Result<Trial> {
+    fn trial(&self, h: &Projected, n: usize, beta: f64, length: f64) -> crate::Result<TrialStep> {
         let t = self.t * length;
         let [c, phi] = h.exponential(n, t, self.options.hermitian)?;
         let error = beta * t.norm() * phi[n - 1].norm();
         let norm = c.iter().map(|c| c.norm_sqr()).sum::<f64>().sqrt();
-        Ok(Trial { length, c, error, norm })
+        Ok(TrialStep { length, c, error, norm })
     }
 
     /// True if the error is within the share of the tolerance of this step, in proportion to its length.
-    fn accepts(&self, trial: &Trial) -> bool {
+    fn accepts(&self, trial: &TrialStep) -> bool {
         trial.error <= self.bound * trial.length * trial.norm
     }
 
@@ -175,10 +179,10 @@ impl Step<'_> {
     /// proportional to the n-th power of its length.
     fn shorter<E>(
         &self,
-        mut trial: Trial,
+        mut trial: TrialStep,
         n: usize,
-        compute: impl Fn(f64) -> Result<Trial, E>,
-    ) -> Result<Trial, E> {
+        compute: impl Fn(f64) -> Result<TrialStep, E>,
+    ) -> Result<TrialStep, E> {
         while !self.accepts(&trial) {
             let allowed = self.bound * trial.length * trial.norm / trial.error;
             let factor = 0.9 * allowed.powf(1.0 / n as f64);

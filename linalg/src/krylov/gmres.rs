@@ -8,7 +8,7 @@ use t4a_algebra::c64;
 use super::basis::{combine, orthogonalise};
 use super::error::KrylovError;
 use super::operator::{Operator, failed};
-use super::options::{KrylovOptions, Report, Solution};
+use super::options::{KrylovOptions, KrylovReport, Solution};
 use super::vector::Vector;
 
 const OP: &str = "gmres";
@@ -37,7 +37,7 @@ pub fn gmres<V: Vector, E: From<V::Error>>(
         if size <= bound || operator.exhausted() {
             let vector = x.map_or_else(|| b.scale(c64::ZERO), Ok)?;
             let (converged, applications) = (size <= bound, operator.applications);
-            let report = Report { op: OP, converged, residual: size, applications };
+            let report = KrylovReport { op: OP, converged, residual: size, applications };
             return Ok(Solution { vector, report });
         }
         let step = cycle(&mut operator, r, size, bound, options.subspace)?;
@@ -61,12 +61,12 @@ pub(super) fn residual<V: Vector, E: From<V::Error>>(
 
 /// Givens rotation `[c s; −s* c]` with real c.
 #[derive(Clone, Copy)]
-pub(super) struct Rotation {
+pub(super) struct GivensRotation {
     c: f64,
     s: c64,
 }
 
-impl Rotation {
+impl GivensRotation {
     /// Rotation that maps `(a, b)`, b real, to `(r, 0)`; returns it and r.
     pub(super) fn of(a: c64, b: f64) -> (Self, c64) {
         let norm = a.norm().hypot(b);
@@ -93,7 +93,8 @@ fn cycle<V: Vector, E: From<V::Error>>(
 ) -> Result<V, E> {
     let epsilon = r.epsilon();
     let mut basis = vec![r.scale(c64::new(1.0 / size, 0.0))?];
-    let (mut rotations, mut columns): (Vec<Rotation>, Vec<Vec<c64>>) = (Vec::new(), Vec::new());
+    let (mut rotations, mut columns): (Vec<GivensRotation>, Vec<Vec<c64>>) =
+        (Vec::new(), Vec::new());
     let mut rhs = vec![c64::new(size, 0.0)];
     loop {
         let n = basis.len();
@@ -104,7 +105,7 @@ fn cycle<V: Vector, E: From<V::Error>>(
         for (i, rotation) in rotations.iter().enumerate() {
             (column[i], column[i + 1]) = rotation.apply(column[i], column[i + 1]);
         }
-        let (rotation, diagonal) = Rotation::of(column[n - 1], beta);
+        let (rotation, diagonal) = GivensRotation::of(column[n - 1], beta);
         column[n - 1] = diagonal;
         let (above, below) = rotation.apply(rhs[n - 1], c64::ZERO);
         rhs[n - 1] = above;

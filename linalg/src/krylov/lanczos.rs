@@ -15,8 +15,8 @@ use t4a_algebra::c64;
 use super::basis::{combine, fresh, orthogonalise};
 use super::error::KrylovError;
 use super::operator::{Operator, failed};
-use super::options::{Eigenpairs, KrylovOptions, Report, Target};
-use super::projected::{Pairs, Projected};
+use super::options::{Eigenpairs, KrylovOptions, KrylovReport, Target};
+use super::projected::{Projected, RitzPairs};
 use super::vector::Vector;
 
 const OP: &str = "lanczos";
@@ -66,23 +66,23 @@ pub fn lanczos_beyond<V: Vector, E: From<V::Error>>(
         return Err(failed::<V, E>(KrylovError::ZeroStart { op: OP }));
     }
     let start = found.rest.scale(c64::new(1.0 / found.norm, 0.0))?;
-    let search = Search { options, target: options.target.unwrap_or(Target::Lowest), count };
+    let search = LanczosSearch { options, target: options.target.unwrap_or(Target::Lowest), count };
     if options.separately {
         return search.one_by_one(&mut operator, start, locked);
     }
     Ok(search.run(&mut operator, start, &locked)?.0)
 }
 
-struct Search<'a> {
+struct LanczosSearch<'a> {
     options: &'a KrylovOptions,
     target: Target,
     count: usize,
 }
 
 /// Eigenpairs, and the next Ritz vector if there is one.
-type Found<V> = (Eigenpairs<V>, Option<V>);
+type LanczosResult<V> = (Eigenpairs<V>, Option<V>);
 
-impl Search<'_> {
+impl LanczosSearch<'_> {
     /// Computes the eigenpairs one after another.
     fn one_by_one<V: Vector, E: From<V::Error>>(
         &self,
@@ -129,7 +129,7 @@ impl Search<'_> {
             values: all.iter().map(|pair| pair.0).collect(),
             residuals: all.iter().map(|pair| pair.2).collect(),
             vectors: all.into_iter().map(|pair| pair.1).collect(),
-            report: Report { op: OP, converged, residual, applications },
+            report: KrylovReport { op: OP, converged, residual, applications },
         })
     }
 
@@ -139,7 +139,7 @@ impl Search<'_> {
         operator: &mut Operator<'_, V, E>,
         start: V,
         locked: &[V],
-    ) -> Result<Found<V>, E> {
+    ) -> Result<LanczosResult<V>, E> {
         let (count, m) = (self.count, self.options.subspace);
         let epsilon = start.epsilon();
         let mut seed = self.options.seed;
@@ -196,7 +196,7 @@ impl Search<'_> {
         (self.count + (m - self.count) / 2).min(m - 1)
     }
 
-    fn sorted(&self, mut pairs: Pairs<f64>) -> Pairs<f64> {
+    fn sorted(&self, mut pairs: RitzPairs<f64>) -> RitzPairs<f64> {
         let key = |value: f64| self.target.key(c64::new(value, 0.0));
         pairs.sort_by(|a, b| key(a.0).total_cmp(&key(b.0)));
         pairs
@@ -206,10 +206,10 @@ impl Search<'_> {
         &self,
         operator: &Operator<'_, V, E>,
         basis: &[V],
-        pairs: &Pairs<f64>,
+        pairs: &RitzPairs<f64>,
         residual: impl Fn(&[c64]) -> f64,
         converged: bool,
-    ) -> Result<Found<V>, E> {
+    ) -> Result<LanczosResult<V>, E> {
         let found = &pairs[..self.count.min(pairs.len())];
         let residuals: Vec<f64> = found.iter().map(|(_, y)| residual(y)).collect();
         let vectors = found.iter().map(|(_, y)| combine(basis, y)).collect::<Result<_, _>>()?;
@@ -217,7 +217,7 @@ impl Search<'_> {
             true => pairs.get(self.count).map(|(_, y)| combine(basis, y)).transpose()?,
             false => None,
         };
-        let report = Report {
+        let report = KrylovReport {
             op: OP,
             converged,
             residual: residuals.iter().copied().fold(0.0, f64::max),
@@ -232,7 +232,7 @@ impl Search<'_> {
 fn restarted<V: Vector>(
     t: &mut Projected,
     basis: &[V],
-    pairs: &Pairs<f64>,
+    pairs: &RitzPairs<f64>,
     keep: usize,
     border: impl Fn(&[c64]) -> c64,
 ) -> Result<Vec<V>, V::Error> {

@@ -5,9 +5,9 @@
 use t4a_algebra::c64;
 
 use super::error::KrylovError;
-use super::gmres::{Rotation, residual};
+use super::gmres::{GivensRotation, residual};
 use super::operator::{Operator, failed};
-use super::options::{KrylovOptions, Report, Solution};
+use super::options::{KrylovOptions, KrylovReport, Solution};
 use super::vector::Vector;
 
 const OP: &str = "minres";
@@ -36,7 +36,7 @@ pub fn minres<V: Vector, E: From<V::Error>>(
     // Lanczos vectors, the last two directions, the last two rotations.
     let (mut v, mut before): (Option<V>, Option<(V, f64)>) = (None, None);
     let mut directions: [Option<V>; 2] = [None, None];
-    let mut rotations: [Option<Rotation>; 2] = [None, None];
+    let mut rotations: [Option<GivensRotation>; 2] = [None, None];
     let (mut rhs, mut scale) = (real(size), 0.0f64);
     if size > bound {
         v = Some(r.scale(real(1.0 / size))?);
@@ -69,7 +69,7 @@ pub fn minres<V: Vector, E: From<V::Error>>(
         if let Some(rotation) = rotations[1] {
             (upper[1], upper[2]) = rotation.apply(upper[1], upper[2]);
         }
-        let (rotation, diagonal) = Rotation::of(upper[2], beta);
+        let (rotation, diagonal) = GivensRotation::of(upper[2], beta);
         if diagonal.norm() <= 10.0 * epsilon * scale {
             let applications = operator.applications;
             return Err(operator.failed(KrylovError::Breakdown { op: OP, applications }));
@@ -93,6 +93,6 @@ pub fn minres<V: Vector, E: From<V::Error>>(
         before = Some((q, beta));
     }
     let (converged, applications) = (size <= bound, operator.applications);
-    let report = Report { op: OP, converged, residual: size, applications };
+    let report = KrylovReport { op: OP, converged, residual: size, applications };
     Ok(Solution { vector: x, report })
 }

@@ -1,6 +1,6 @@
 //! Krylov methods: eigenvalues, exponentials and linear systems of linear operators given as functions. They work
 //! with any type that has inner products and linear combinations ([`Vector`]): dense tensors
-//! ([`Tensor`](t4a_tensor::Tensor)), arrays ([`Parts`]), graded tensors (`t4a-structured`), user-defined vectors.
+//! ([`Tensor`](t4a_tensor::Tensor)), arrays ([`ArrayVector`]), graded tensors (`t4a-structured`), user-defined vectors.
 //!
 //! ```
 //! use t4a_linalg::LinalgError;
@@ -37,8 +37,8 @@
 //! An operator is a function `FnMut(&V) -> Result<V, E>`. Its first error ends the iteration and is returned
 //! unchanged. `E` is any type that the error of the vectors converts into, such as that error itself. Rejected calls
 //! are [`KrylovError`], wrapped in the error of the vectors. Reaching
-//! [`max_applications`](KrylovOptions::max_applications) is not an error: [`Report::converged`] is false then, and
-//! [`Report::require`] converts it to an error.
+//! [`max_applications`](KrylovOptions::max_applications) is not an error: [`KrylovReport::converged`] is false then, and
+//! [`KrylovReport::require`] converts it to an error.
 //!
 //! # Derivatives
 //! Krylov coefficients are plain numbers: no tape records a derivative through an iteration. The derivative of an
@@ -71,5 +71,5 @@ pub use exponential::{Evolved, exponential};
 pub use gmres::gmres;
 pub use lanczos::{lanczos, lanczos_beyond};
 pub use minres::minres;
-pub use options::{Eigenpairs, KrylovOptions, Report, Solution, Target};
-pub use vector::{Diagonal, Parts, Vector};
+pub use options::{Eigenpairs, KrylovOptions, KrylovReport, Solution, Target};
+pub use vector::{ArrayVector, Diagonal, Vector};

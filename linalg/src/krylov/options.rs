@@ -153,7 +153,7 @@ impl KrylovOptions {
 
 /// Convergence report of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report {
+pub struct KrylovReport {
     /// Name of the method.
     pub op: &'static str,
     /// True if every residual is within the tolerance.
@@ -164,7 +164,7 @@ pub struct Report {
     pub applications: usize,
 }
 
-impl Report {
+impl KrylovReport {
     /// Returns an error unless the iteration converged.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ pub struct Eigenpairs<V, C = f64> {
     /// `‖A x − λ x‖` of each pair.
     pub residuals: Vec<f64>,
     /// Convergence report.
-    pub report: Report,
+    pub report: KrylovReport,
 }
 
 /// Solution of a linear system.
@@ -199,5 +199,5 @@ pub struct Solution<V> {
     /// Solution `x`.
     pub vector: V,
     /// Convergence report; the residual is `‖b − A x‖`.
-    pub report: Report,
+    pub report: KrylovReport,
 }

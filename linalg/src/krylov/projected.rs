@@ -13,7 +13,7 @@ pub(super) struct Projected {
 }
 
 /// Ritz values and, for each, the coefficients of its vector.
-pub(super) type Pairs<C> = Vec<(C, Vec<c64>)>;
+pub(super) type RitzPairs<C> = Vec<(C, Vec<c64>)>;
 
 impl Projected {
     /// Zeros.
@@ -65,7 +65,7 @@ impl Projected {
     }
 
     /// Eigenpairs of the leading n × n block, which is Hermitian.
-    pub(super) fn hermitian(&self, n: usize) -> Result<Pairs<f64>> {
+    pub(super) fn hermitian(&self, n: usize) -> Result<RitzPairs<f64>> {
         if let Some(a) = self.leading_real(n)? {
             let eigh = crate::eigh::eigh(&a)?;
             let vectors = eigh.vectors.to_vec()?;
@@ -77,7 +77,7 @@ impl Projected {
     }
 
     /// Eigenpairs of the leading n × n block.
-    pub(super) fn general(&self, n: usize) -> Result<Pairs<c64>> {
+    pub(super) fn general(&self, n: usize) -> Result<RitzPairs<c64>> {
         let eig = match self.leading_real(n)? {
             Some(a) => {
                 let eig = crate::eig::eig(&a)?;
@@ -132,7 +132,7 @@ impl Projected {
 }
 
 /// Eigenpairs in the order of the values; the vectors are columns of a row-major matrix.
-fn pairs<C: Copy>(values: &[C], entry: impl Fn(usize) -> c64) -> Pairs<C> {
+fn pairs<C: Copy>(values: &[C], entry: impl Fn(usize) -> c64) -> RitzPairs<C> {
     let n = values.len();
     let one = |(j, &value): (usize, &C)| (value, (0..n).map(|i| entry(i * n + j)).collect());
     values.iter().enumerate().map(one).collect()

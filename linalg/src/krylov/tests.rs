@@ -9,21 +9,21 @@ use crate::scalar::LinalgScalar;
 use crate::{LinalgError, Result};
 
 /// Dense square matrix of `c64`, applied to vectors of any type.
-struct Dense {
+struct DenseOperator {
     n: usize,
     entries: Vec<c64>,
 }
 
-fn random(n: usize, seed: u64, complex: bool) -> Dense {
+fn random(n: usize, seed: u64, complex: bool) -> DenseOperator {
     let like = Tensor::<c64>::zeros(&[n, n]).unwrap();
     let mut entries = like.random(seed).unwrap().to_vec().unwrap();
     if !complex {
         entries.iter_mut().for_each(|x| x.im = 0.0);
     }
-    Dense { n, entries }
+    DenseOperator { n, entries }
 }
 
-impl Dense {
+impl DenseOperator {
     fn hermitian(n: usize, seed: u64, complex: bool) -> Self {
         let a = random(n, seed, complex);
         let entry = |k: usize| (a.entries[k] + a.entries[k % n * n + k / n].conj()) * 0.5;
@@ -97,7 +97,12 @@ fn near(x: f64, want: f64, tolerance: f64) {
 
 /// Checks that the pairs satisfy `A x = λ x` within the reported residuals, and that the wanted values are found.
 #[track_caller]
-fn eigenpairs<T: LinalgScalar>(a: &Dense, found: &Eigenpairs<Tensor<T>>, want: &[f64], eps: f64) {
+fn eigenpairs<T: LinalgScalar>(
+    a: &DenseOperator,
+    found: &Eigenpairs<Tensor<T>>,
+    want: &[f64],
+    eps: f64,
+) {
     assert!(found.report.converged, "{:?}", found.report);
     assert_eq!(found.values.len(), want.len());
     for (i, (value, x)) in found.values.iter().zip(&found.vectors).enumerate() {
@@ -110,7 +115,7 @@ fn eigenpairs<T: LinalgScalar>(a: &Dense, found: &Eigenpairs<Tensor<T>>, want: &
 }
 
 fn lanczos_of<T: LinalgScalar>(complex: bool, eps: f64) {
-    let a = Dense::hermitian(30, 3, complex);
+    let a = DenseOperator::hermitian(30, 3, complex);
     let all = a.eigenvalues();
     // A subspace of 12 requires several restarts.
     let options = KrylovOptions::new().count(3).subspace(12).tolerance(eps * 1e-2);
@@ -161,7 +166,7 @@ fn degenerate_eigenvalues_are_found_separately() {
 /// Exponentials against those of dense matrices, for real, imaginary and complex times.
 fn exponential_of(hermitian: bool) {
     let n = 24;
-    let a = if hermitian { Dense::hermitian(n, 5, true) } else { random(n, 5, true) };
+    let a = if hermitian { DenseOperator::hermitian(n, 5, true) } else { random(n, 5, true) };
     let options = KrylovOptions::new().tolerance(1e-11).hermitian(hermitian);
     let v = start::<c64>(n, 9);
     let size = v.norm().unwrap();
@@ -175,7 +180,8 @@ fn exponential_of(hermitian: bool) {
         let found = exponential(map, t, &v, &options.subspace(subspace)).unwrap();
         assert!(found.report.converged && found.fraction == 1.0);
         let scaled = Tensor::from_vec(a.entries.iter().map(|x| x * t).collect(), &[n, n]).unwrap();
-        let exp = Dense { n, entries: crate::expm::expm(&scaled).unwrap().to_vec().unwrap() };
+        let exp =
+            DenseOperator { n, entries: crate::expm::expm(&scaled).unwrap().to_vec().unwrap() };
         let want = exp.times(&wide(&v));
         let norm = distance(&want, &vec![c64::ZERO; n]);
         let error = distance(&wide(&found.vector), &want);
@@ -193,14 +199,14 @@ fn exponentials_are_those_of_dense_matrices() {
     exponential_of(true);
     exponential_of(false);
     // A real vector becomes complex if its type allows it.
-    let a = Dense::hermitian(20, 4, false);
+    let a = DenseOperator::hermitian(20, 4, false);
     let v = start::<f64>(20, 1);
     let options = KrylovOptions::new().hermitian(true);
     let i = c64::new(0.0, 1.0);
     let error = exponential(|x: &Tensor<f64>| a.apply(x), i, &v, &options).unwrap_err();
     assert!(matches!(error, LinalgError::Krylov(KrylovError::ComplexNumber { .. })));
-    let parts = |x: &[f64]| Parts::real(check::array(&[x.len()], |k| x[k]));
-    let map = |x: &Parts<Eager>| {
+    let parts = |x: &[f64]| ArrayVector::real(check::array(&[x.len()], |k| x[k]));
+    let map = |x: &ArrayVector<Eager>| {
         let y: Tensor<f64> = Tensor::from_vec(check::elements(&x.re), &[20])?;
         Ok::<_, LinalgError>(parts(&a.apply(&y)?.to_vec()?))
     };
@@ -237,15 +243,15 @@ fn arnoldi_finds_eigenvalues_of_general_maps() {
             assert!(distance(&a.times(&x), &scaled) < 1e-7);
         }
     }
-    // Real vectors of type `Parts`: conjugate pairs have complex eigenvectors.
+    // Real vectors of type `ArrayVector`: conjugate pairs have complex eigenvectors.
     let a = random(20, 6, false);
-    let map = |x: &Parts<Eager>| {
+    let map = |x: &ArrayVector<Eager>| {
         assert!(x.im.is_none());
         let y: Tensor<f64> = Tensor::from_vec(check::elements(&x.re), &[20])?;
         let y = a.apply(&y)?.to_vec()?;
-        Ok::<_, LinalgError>(Parts::real(check::array(&[20], |k| y[k])))
+        Ok::<_, LinalgError>(ArrayVector::real(check::array(&[20], |k| y[k])))
     };
-    let v = Parts::real(check::noise(&check::array(&[20], |_| 0.0), 3));
+    let v = ArrayVector::real(check::noise(&check::array(&[20], |_| 0.0), 3));
     let found = arnoldi(map, &v, &KrylovOptions::new().count(4).subspace(12)).unwrap();
     assert!(found.report.converged);
     let mut all = crate::eig::eigvals(&a.tensor()).unwrap().to_vec().unwrap();
@@ -257,7 +263,7 @@ fn arnoldi_finds_eigenvalues_of_general_maps() {
 fn davidson_agrees_with_lanczos_and_needs_fewer_applications() {
     // Diagonally dominant, as Hamiltonians of quantum chemistry.
     let n = 40;
-    let mut a = Dense::hermitian(n, 12, true);
+    let mut a = DenseOperator::hermitian(n, 12, true);
     a.entries.iter_mut().for_each(|x| *x *= 0.05);
     (0..n).for_each(|i| a.entries[i * (n + 1)] += i as f64);
     let all = a.eigenvalues();
@@ -281,14 +287,14 @@ fn systems<T: LinalgScalar>(complex: bool, eps: f64) {
     let b = start::<T>(n, 4);
     let guess = start::<T>(n, 5);
     let options = KrylovOptions::new().tolerance(eps * 0.1).subspace(12).max_applications(2000);
-    let check = |a: &Dense, found: Result<Solution<Tensor<T>>>| {
+    let check = |a: &DenseOperator, found: Result<Solution<Tensor<T>>>| {
         let found = found.unwrap();
         assert!(found.report.converged, "{:?}", found.report);
         let error = distance(&a.times(&wide(&found.vector)), &wide(&b));
         assert!(error <= eps * b.norm().unwrap(), "{error} {:?}", found.report);
     };
-    let positive = Dense::positive(n, 3, complex);
-    let indefinite = Dense::hermitian(n, 4, complex).shifted(0.3);
+    let positive = DenseOperator::positive(n, 3, complex);
+    let indefinite = DenseOperator::hermitian(n, 4, complex).shifted(0.3);
     let general = random(n, 5, complex).shifted(9.0);
     for guess in [None, Some(&guess)] {
         let map = |x: &Tensor<T>| positive.apply(x);

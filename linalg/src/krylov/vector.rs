@@ -165,14 +165,14 @@ fn bounded(d: f64, least: f64) -> f64 {
 /// Vector with entries in any arrays: real parts, and imaginary parts of a complex vector. The product of a real
 /// vector and a complex number is complex.
 #[derive(Clone, Debug)]
-pub struct Parts<A> {
+pub struct ArrayVector<A> {
     /// Real parts.
     pub re: A,
     /// Imaginary parts, `None` for a real vector.
     pub im: Option<A>,
 }
 
-impl<A: Array> Parts<A> {
+impl<A: Array> ArrayVector<A> {
     /// A real vector.
     pub fn real(re: A) -> Self {
         Self { re, im: None }
@@ -217,7 +217,7 @@ fn times<A: Array>(c: f64, x: Option<&A>) -> Option<A> {
     }
 }
 
-impl<A: Array> Vector for Parts<A> {
+impl<A: Array> Vector for ArrayVector<A> {
     type Error = LinalgError;
 
     fn inner(&self, other: &Self) -> Result<c64, LinalgError> {
@@ -276,7 +276,7 @@ impl<A: Array> Vector for Parts<A> {
     }
 }
 
-impl<A: Array> Diagonal for Parts<A> {
+impl<A: Array> Diagonal for ArrayVector<A> {
     fn divided(&self, d: &Self, shift: f64, least: f64) -> Result<Self, LinalgError> {
         self.check("divided", d)?;
         let x = d.re.detach().elements()?.cast(DType::F64)?;

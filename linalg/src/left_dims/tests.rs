@@ -5,7 +5,7 @@ use crate::testing::*;
 #[test]
 fn factors_of_a_tensor_reproduce_it() {
     let a = random::<f64>(1, &[2, 3, 4, 2]);
-    let split = Split::new(a.shape(), &[2, 0]).unwrap();
+    let split = AxisSplit::new(a.shape(), &[2, 0]).unwrap();
     let matrix = split.matrix(&a).unwrap();
     assert_eq!(matrix.shape(), [8, 6]);
     assert_eq!(matrix.get(&[3, 5]), a.get(&[1, 2, 1, 1]));

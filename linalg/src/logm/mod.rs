@@ -20,13 +20,13 @@ use std::f64::consts::LN_2;
 
 use t4a_tensor::Tensor;
 
-use crate::batch::Status;
+use crate::batch::MatrixStatus;
 use crate::error::{Result, SINGULAR, check};
 use crate::frechet;
 use crate::scalar::LinalgScalar;
-use crate::scale::Scale;
-use crate::schur::square::{ONE, Square};
-use crate::schur::{Form, divided, function, moderate};
+use crate::scale::PowerOfTwo;
+use crate::schur::square::{ONE, SquareMatrix};
+use crate::schur::{SchurForm, divided, function, moderate};
 use crate::sqrtm;
 use crate::vocabulary::Matrices;
 
@@ -46,7 +46,7 @@ const NEAR: f64 = 0.367;
 const ROOTS: i32 = 1000;
 
 /// `T^(1/2ˢ) − I` from the root `r` of `t`; diagonal and first superdiagonal are recomputed in closed form.
-fn minus_one(r: &Square, t: &Square, s: i32) -> Square {
+fn minus_one(r: &SquareMatrix, t: &SquareMatrix, s: i32) -> SquareMatrix {
     let mut x = r.clone();
     let power = 0.5f64.powi(s);
     for i in 0..t.n() {
@@ -63,7 +63,7 @@ fn minus_one(r: &Square, t: &Square, s: i32) -> Square {
 }
 
 /// True if the powers of `x` are so small that the approximant is exact up to rounding.
-fn is_near(x: &Square) -> bool {
+fn is_near(x: &SquareMatrix) -> bool {
     if x.one_norm() <= NEAR {
         return true;
     }
@@ -72,7 +72,7 @@ fn is_near(x: &Square) -> bool {
         return false;
     }
     // max(d₂, d₃), max(d₃, d₄), max(d₄, d₅) with dₖ = ‖Xᵏ‖^(1/k).
-    let size = |power: &Square, k: f64| power.one_norm().powf(1.0 / k);
+    let size = |power: &SquareMatrix, k: f64| power.one_norm().powf(1.0 / k);
     let second = x.times(x);
     let third = second.times(x);
     let fourth = second.times(&second);
@@ -83,7 +83,7 @@ fn is_near(x: &Square) -> bool {
 }
 
 /// `ln T` of an upper triangular matrix with nonzero diagonal.
-fn triangular(t: &Square) -> Result<Square, Status> {
+fn triangular(t: &SquareMatrix) -> Result<SquareMatrix, MatrixStatus> {
     let n = t.n();
     let (mut r, mut s) = (t.clone(), 0);
     let x = loop {
@@ -92,14 +92,14 @@ fn triangular(t: &Square) -> Result<Square, Status> {
             break x;
         }
         if s == ROOTS {
-            return Err(Status::NoConvergence);
+            return Err(MatrixStatus::NoConvergence);
         }
         s += 1;
         let power = 0.5f64.powi(s);
         let root = |i: usize| (power * t[(i, i)].ln()).exp();
         r = sqrtm::triangular(&r, root, 0.0)?;
     };
-    let mut sum = Square::zeros(n);
+    let mut sum = SquareMatrix::zeros(n);
     for (node, weight) in NODES {
         for node in [node, -node] {
             let mut shifted = x.clone().scaled((1.0 + node) / 2.0);
@@ -118,13 +118,13 @@ fn triangular(t: &Square) -> Result<Square, Status> {
 }
 
 /// `ln T` of a scaled Schur form.
-fn logarithm(form: &Form, scale: Scale) -> Result<Square, Status> {
+fn logarithm(form: &SchurForm, scale: PowerOfTwo) -> Result<SquareMatrix, MatrixStatus> {
     let (n, limit) = (form.t.n(), form.uncertainty());
     if let Some(i) = (0..n).find(|&i| form.value(i).norm() <= limit) {
-        return Err(Status::Pivot(i));
+        return Err(MatrixStatus::Pivot(i));
     }
     if form.on_negative_axis() {
-        return Err(Status::NegativeEigenvalue);
+        return Err(MatrixStatus::NegativeEigenvalue);
     }
     let mut log = triangular(&form.t)?;
     let e = scale.exponent();

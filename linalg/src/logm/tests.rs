@@ -124,11 +124,11 @@ fn scales_are_added() {
 /// `f(t) = ln [[1 + t, m], [0, 2]]`: above the diagonal `m (ln 2 − ln(1 + t))/(1 − t)`.
 #[test]
 fn derivatives_far_from_normal() {
-    use crate::vocabulary::Dual;
+    use crate::vocabulary::DualMatrix;
     for m in [1.0, 1e6, 1e12] {
         let a = Batched::new(&square([1.0, m, 0.0, 2.0]));
         let da = Batched::new(&square([1.0, 0.0, 0.0, 0.0]));
-        let along = jvp(&Dual::new(a, da.clone()), &Dual::constant_of(da));
+        let along = jvp(&DualMatrix::new(a, da.clone()), &DualMatrix::constant_of(da));
         let values = |x: Batched<f64>| x.into_tensor().unwrap().to_vec().unwrap();
         let (first, second) = (values(along.value.clone()), values(along.into_tangent()));
         let log = 2f64.ln();

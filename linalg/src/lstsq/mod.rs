@@ -21,7 +21,7 @@ mod tests;
 use t4a_algebra::Real;
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{Shape, Views, is_finite, spoil_failed};
+use crate::batch::{BatchShape, Views, is_finite, spoil_failed};
 use crate::degeneracy::rounding;
 use crate::error::{LinalgError, NON_FINITE, Result, SINGULAR, check};
 use crate::pinv::pinv_ex;
@@ -46,8 +46,8 @@ fn check_shapes<'a, T: LinalgScalar>(
     op: &'static str,
     a: &'a Tensor<T>,
     b: &Tensor<T>,
-) -> Result<Shape<'a>> {
-    let (shape, rhs) = (Shape::of(op, a)?, Shape::of(op, b)?);
+) -> Result<BatchShape<'a>> {
+    let (shape, rhs) = (BatchShape::of(op, a)?, BatchShape::of(op, b)?);
     shape.same_batch(op, &rhs)?;
     if shape.m != rhs.m {
         let required = "[…, m, n] and […, m, r]";
@@ -65,7 +65,7 @@ fn check_shapes<'a, T: LinalgScalar>(
 /// # Errors
 /// `NotMatrix`, `Tensor` if shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
 pub fn lstsq<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Lstsq<T>> {
-    let k = Shape::of("lstsq", a)?.k();
+    let k = BatchShape::of("lstsq", a)?.k();
     let mut qr = None;
     let x = broadcast("lstsq", a, b, |a, b, _| {
         let (out, info) = lstsq_ex(a, b)?;
@@ -251,13 +251,13 @@ pub fn lstsq_min_norm_ex<T: LinalgScalar>(
     Ok((x, info))
 }
 
-type Solved<T> = ((Tensor<T>, Tensor<T>), Tensor<i32>);
+type LstsqResult<T> = ((Tensor<T>, Tensor<T>), Tensor<i32>);
 
 fn min_norm_ex<T: LinalgScalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
     rtol: Option<f64>,
-) -> Result<Solved<T>> {
+) -> Result<LstsqResult<T>> {
     check_shapes("lstsq_min_norm", a, b)?;
     let (p, mut info) = pinv_ex(a, rtol)?;
     let rhs = Views::of("lstsq_min_norm", b)?;

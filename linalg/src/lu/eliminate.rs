@@ -62,7 +62,7 @@ pub(super) fn eliminate<T: LinalgScalar>(
             unreachable!("k < m")
         };
         lower.iter_mut().for_each(|x| *x = Field::div(*x, pivot));
-        let (size, next) = dispatch(Update { rest, m, exchange: [k, row], column: lower });
+        let (size, next) = dispatch(RankOneUpdate { rest, m, exchange: [k, row], column: lower });
         largest = largest.map(|_| (size, k + 1 + next));
     }
     for (j, column) in a.chunks_exact_mut(m).enumerate().take(m.min(n)) {
@@ -83,14 +83,14 @@ fn largest_of<T: LinalgScalar>(column: &[T]) -> (usize, T::R) {
 
 /// Exchanges rows `k` and `row` of `A`, then updates `A ← A − l u` below row `k`, with `u` that row; returns the
 /// largest size in the updated part and its column.
-struct Update<'a, T> {
+struct RankOneUpdate<'a, T> {
     rest: &'a mut [T],
     m: usize,
     exchange: [usize; 2],
     column: &'a [T],
 }
 
-impl<T: LinalgScalar> Loop for Update<'_, T> {
+impl<T: LinalgScalar> Loop for RankOneUpdate<'_, T> {
     type Output = (T::R, usize);
 
     #[inline(always)]

@@ -15,7 +15,9 @@ use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
 use t4a_tensor::route::{Path, Route};
 
-use crate::batch::{Output, Shape, Slot, Status, Views, filled, flops, load, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, ResultBuffer, ResultSlot, Views, filled, flops, load, run,
+};
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, min_positive};
@@ -27,21 +29,21 @@ pub use rule::{jvp, jvp_packed, vjp, vjp_packed};
 
 /// Factorisation `A[p] = L U` in packed form.
 #[derive(Clone, Debug)]
-pub struct LuFactors<T: LinalgScalar> {
+pub struct PackedLu<T: LinalgScalar> {
     /// `U` on and above the diagonal, the strictly lower part of `L` below: `[…, m, n]`.
     pub packed: Tensor<T>,
     /// Row `i` of `L U` is row `pᵢ` of `A`.
     pub rows: Permutation,
 }
 
-impl<T: LinalgScalar> LuFactors<T> {
+impl<T: LinalgScalar> PackedLu<T> {
     /// Factors computed elsewhere, `[…, m, n]`, and the permutation of `m` rows for each; see
     /// [`Permutation::from_index`] and [`Permutation::from_pivots`].
     ///
     /// # Errors
     /// `NotMatrix`, `Tensor` if the shapes do not match.
     pub fn new(packed: Tensor<T>, rows: Permutation) -> Result<Self> {
-        let shape = Shape::of("lu_factors", &packed)?;
+        let shape = BatchShape::of("lu_factors", &packed)?;
         rows.of_rows("lu_factors", shape.batch, shape.m)?;
         Ok(Self { packed, rows })
     }
@@ -92,11 +94,11 @@ pub fn lu<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<Lu<T>> {
 /// # Errors
 /// `NotMatrix`.
 pub fn lu_ex<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<(Lu<T>, Tensor<i32>)> {
-    let shape = Shape::of("lu", a)?;
+    let shape = BatchShape::of("lu", a)?;
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let (packed, rows, cols, info) = factor("lu", a, pivoting)?;
-    let mut l = Output::<T>::new(shape.batch, m, k)?;
-    let mut u = Output::<T>::new(shape.batch, k, n)?;
+    let mut l = ResultBuffer::<T>::new(shape.batch, m, k)?;
+    let mut u = ResultBuffer::<T>::new(shape.batch, k, n)?;
     let views = Views::of("lu", &packed)?;
     let columns = if k > 0 { n } else { 0 };
     for (index, (mut l, mut u)) in l.mats()?.into_iter().zip(u.mats()?).enumerate() {
@@ -122,7 +124,7 @@ pub fn lu_ex<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<(Lu<T
 ///
 /// # Errors
 /// As [`lu`].
-pub fn lu_factor<T: LinalgScalar>(a: &Tensor<T>) -> Result<LuFactors<T>> {
+pub fn lu_factor<T: LinalgScalar>(a: &Tensor<T>) -> Result<PackedLu<T>> {
     Ok(packed(a, Pivoting::Partial)?.0)
 }
 
@@ -130,23 +132,23 @@ pub fn lu_factor<T: LinalgScalar>(a: &Tensor<T>) -> Result<LuFactors<T>> {
 ///
 /// # Errors
 /// `NotMatrix`.
-pub fn lu_factor_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(LuFactors<T>, Tensor<i32>)> {
+pub fn lu_factor_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(PackedLu<T>, Tensor<i32>)> {
     let (packed, rows, _, info) = factor("lu_factor", a, Pivoting::Partial)?;
-    let m = Shape::of("lu_factor", a)?.m;
-    Ok((LuFactors { packed, rows: Permutation::new(m, rows) }, info))
+    let m = BatchShape::of("lu_factor", a)?.m;
+    Ok((PackedLu { packed, rows: Permutation::new(m, rows) }, info))
 }
 
 /// Packed factors with either pivoting, and the column permutation of full pivoting.
 pub(crate) fn packed<T: LinalgScalar>(
     a: &Tensor<T>,
     pivoting: Pivoting,
-) -> Result<(LuFactors<T>, Option<Permutation>)> {
+) -> Result<(PackedLu<T>, Option<Permutation>)> {
     let op = "lu_factor";
     let (packed, rows, cols, info) = factor(op, a, pivoting)?;
     check(op, &only_failures(&info)?, SINGULAR)?;
-    let Shape { m, n, .. } = Shape::of(op, a)?;
+    let BatchShape { m, n, .. } = BatchShape::of(op, a)?;
     let rows = Permutation::new(m, rows);
-    Ok((LuFactors { packed, rows }, cols.map(|cols| Permutation::new(n, cols))))
+    Ok((PackedLu { packed, rows }, cols.map(|cols| Permutation::new(n, cols))))
 }
 
 /// Removes the codes of zero pivots, which are not failures.
@@ -155,19 +157,19 @@ fn only_failures(info: &Tensor<i32>) -> Result<Tensor<i32>> {
     Ok(Tensor::from_vec(codes, info.shape())?)
 }
 
-type Factored<T> = (Tensor<T>, Tensor<i64>, Option<Tensor<i64>>, Tensor<i32>);
+type LuArrays<T> = (Tensor<T>, Tensor<i64>, Option<Tensor<i64>>, Tensor<i32>);
 
 fn factor<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
     pivoting: Pivoting,
-) -> Result<Factored<T>> {
-    let shape = Shape::of(op, a)?;
+) -> Result<LuArrays<T>> {
+    let shape = BatchShape::of(op, a)?;
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let full_pivoting = pivoting == Pivoting::Full;
-    let mut packed = Output::<T>::new(shape.batch, m, n)?;
-    let mut rows = Output::<i64>::new(shape.batch, m, 1)?;
-    let mut cols = Output::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
+    let mut packed = ResultBuffer::<T>::new(shape.batch, m, n)?;
+    let mut rows = ResultBuffer::<i64>::new(shape.batch, m, 1)?;
+    let mut cols = ResultBuffer::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
     if k == 0 {
         // Empty rows and columns need no elimination steps.
         rows.slices()?.into_iter().chain(cols.slices()?).for_each(|mut order| order.spoil());
@@ -190,7 +192,7 @@ fn factor<T: LinalgScalar>(
         },
         |(memory, row_order, col_order), index, (a, rows, cols), par| {
             if !load(views.get(index), a) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
             let (forward, inverse) = row_order.split_at_mut(m);
             count(forward);
@@ -212,7 +214,7 @@ fn factor<T: LinalgScalar>(
             debug_assert!(check::is_factorisation(views.get(index), a, forward, col_order));
             rows.iter_mut().zip(forward.iter()).for_each(|(p, &i)| *p = i as i64);
             cols.iter_mut().zip(col_order.iter()).for_each(|(q, &i)| *q = i as i64);
-            Status::Done
+            MatrixStatus::Done
         },
     )?;
     let route = info.route();

@@ -133,13 +133,13 @@ fn factors_from_elsewhere_solve() {
     let rows = Permutation::from_pivots(&pivots, 3).unwrap();
     assert_eq!(rows.index().to_vec().unwrap(), [2, 0, 1]);
     let b = random::<f64>(1, &[3, 2]);
-    let factors = LuFactors::new(packed.clone(), rows).unwrap();
+    let factors = PackedLu::new(packed.clone(), rows).unwrap();
     let x = crate::solve::lu_solve(&factors, &b, crate::triangular::TriangleOp::None).unwrap();
     assert_close(&mm(&a, &x), &b, 1e-13);
     // Factors of this crate, split and reassembled.
     let ours = lu_factor(&a).unwrap();
     let rows = Permutation::from_index(ours.rows.index()).unwrap();
-    assert!(LuFactors::new(ours.packed, rows).is_ok());
+    assert!(PackedLu::new(ours.packed, rows).is_ok());
 
     let index = |values: Vec<i64>| {
         let n = values.len();
@@ -150,7 +150,7 @@ fn factors_from_elsewhere_solve() {
         let pivots = Tensor::from_vec(bad, &[3]).unwrap();
         assert!(Permutation::from_pivots(&pivots, 3).is_err());
     }
-    assert!(LuFactors::new(packed, index(vec![1, 0]).unwrap()).is_err());
+    assert!(PackedLu::new(packed, index(vec![1, 0]).unwrap()).is_err());
     assert!(index(vec![]).unwrap().is_empty());
 }
 

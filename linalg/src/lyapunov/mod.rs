@@ -11,12 +11,12 @@ mod tests;
 use t4a_algebra::Real;
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{Output, Views, load, spoil_failed};
+use crate::batch::{ResultBuffer, Views, load, spoil_failed};
 use crate::degeneracy::Degeneracy;
 use crate::eigh::eigh_ex;
 use crate::error::{LinalgError, NON_FINITE, Result, check};
 use crate::scalar::LinalgScalar;
-use crate::scale::{Scale, largest};
+use crate::scale::{PowerOfTwo, largest};
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -62,14 +62,14 @@ pub fn lyapunov_positive_ex<T: LinalgScalar>(
     let mut e = out.values;
     // Sums of eigenvalues, and of elements of B, could overflow.
     let rhs = Views::of("lyapunov_positive", b)?;
-    let mut near = Output::<T>::new(shape.batch, n, n)?;
+    let mut near = ResultBuffer::<T>::new(shape.batch, n, n)?;
     let mut finite = Vec::new();
     let mut scales = Vec::new();
     for (batch, near) in near.slices()?.into_iter().enumerate() {
         finite.push(load(rhs.get(batch), near));
         let row = &mut e.as_mut_slice()?[batch * n..(batch + 1) * n];
-        let of_p = Scale::apply(row, largest);
-        scales.push(Scale::apply(near, largest).over(of_p));
+        let of_p = PowerOfTwo::apply(row, largest);
+        scales.push(PowerOfTwo::apply(near, largest).over(of_p));
     }
     let near = Batched::new(&near.matrices(info.route())?);
     let values = e.to_vec()?;

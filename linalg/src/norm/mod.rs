@@ -20,7 +20,7 @@ mod tests;
 
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::Shape;
+use crate::batch::BatchShape;
 use crate::error::{NON_FINITE, OVERFLOW, Result, SINGULAR, check};
 use crate::inverse::inv_ex;
 use crate::scalar::LinalgScalar;
@@ -147,7 +147,7 @@ pub fn matrix_norm<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Result<Tensor<
 }
 
 fn measure<T: LinalgScalar>(op: &'static str, a: &Tensor<T>, norm: Norm) -> Result<Batched<T::R>> {
-    let shape = Shape::of(op, a)?;
+    let shape = BatchShape::of(op, a)?;
     norm.check(op, shape.m, shape.n)?;
     Ok(match norm.is_spectral() {
         true => of_values(&values(op, a)?, norm),
@@ -186,11 +186,11 @@ pub fn condition_of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
 pub fn cond<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Result<Tensor<T::R>> {
     const NAME: &str = "cond";
     if matches!(norm, Norm::Two | Norm::MinusTwo) {
-        let shape = Shape::of(NAME, a)?;
+        let shape = BatchShape::of(NAME, a)?;
         norm.check(NAME, shape.m, shape.n)?;
         return condition_of_values(&values(NAME, a)?, norm).into_numbers();
     }
-    Shape::square(NAME, a)?;
+    BatchShape::square(NAME, a)?;
     let a = &Batched::new(a).near_one().into_tensor()?;
     let (inverse, info) = inv_ex(a)?;
     // A matrix whose inverse overflows is singular up to rounding.

@@ -3,7 +3,7 @@ use t4a_algebra::Real;
 use super::*;
 use crate::error::LinalgError;
 use crate::testing::*;
-use crate::vocabulary::Dual;
+use crate::vocabulary::DualMatrix;
 
 const ALL: [Norm; 8] = [
     Norm::Frobenius,
@@ -82,7 +82,7 @@ fn tangents<T: LinalgScalar>() {
     for norm in ALL.into_iter().filter(|norm| !norm.is_spectral()) {
         let f = |x: &Tensor<T>| of_elements(&Batched::new(x), norm).into_tensor().unwrap();
         let v = random::<T>(6, a.shape());
-        let dual = Dual::new(Batched::new(&a), Batched::new(&v));
+        let dual = DualMatrix::new(Batched::new(&a), Batched::new(&v));
         let moved = of_elements(&dual, norm).into_tangent().into_tensor().unwrap();
         let h = 1e-4;
         let at = |h: f64| f(&axpy(&a, h, &v));
@@ -117,7 +117,7 @@ fn extremes<T: LinalgScalar>() {
 fn equal_sums_share_the_derivative() {
     let a = Tensor::from_vec(vec![2.0, -3.0, 1.0, 1.0, 0.0, 0.0], &[2, 3]).unwrap();
     let v = Tensor::from_vec(vec![1.0, 10.0, 0.0, 0.0, 0.0, 100.0], &[2, 3]).unwrap();
-    let dual = Dual::new(Batched::new(&a), Batched::new(&v));
+    let dual = DualMatrix::new(Batched::new(&a), Batched::new(&v));
     for (norm, value, slope) in [(Norm::One, 3.0, -4.5), (Norm::MinusOne, 1.0, 0.0)] {
         let out = of_elements(&dual, norm);
         assert_eq!(out.value.clone().into_numbers().unwrap().to_vec().unwrap(), [value]);
@@ -162,7 +162,7 @@ fn moduli_agree_at_all_sizes() {
         let data: Vec<T> = values.iter().map(|&(x, y)| T::from_parts(real(x), real(y))).collect();
         let a = Batched::new(&Tensor::from_vec(data, &[1, values.len()]).unwrap());
         let kernel = a.modulus().into_tensor().unwrap();
-        let program = Dual::constant_of(a).modulus().value.into_tensor().unwrap();
+        let program = DualMatrix::constant_of(a).modulus().value.into_tensor().unwrap();
         for (x, y) in kernel.to_vec().unwrap().iter().zip(program.to_vec().unwrap()) {
             let (x, y) = (x.to_f64(), y.to_f64());
             assert!((x - y).abs() <= 4.0 * crate::scalar::epsilon::<T>() * x, "{x:e} {y:e}");
@@ -224,7 +224,7 @@ fn slopes_of_the_condition<T: LinalgScalar>() {
             let numbers = x.map(<T::R as t4a_algebra::Numeric>::from_f64).to_vec();
             Batched::new(&Tensor::from_vec(numbers, &[1, 2]).unwrap())
         };
-        let s = Dual::new(row([3.0 * c, 2.0 * c]), row([c, 0.5 * c]));
+        let s = DualMatrix::new(row([3.0 * c, 2.0 * c]), row([c, 0.5 * c]));
         for (norm, want) in [(Norm::Two, 0.125), (Norm::MinusTwo, -1.0 / 18.0)] {
             let got = condition_of_values(&s, norm).into_tangent().into_tensor().unwrap();
             let got = got.to_vec().unwrap()[0].to_f64();

@@ -75,7 +75,7 @@ pub enum Signature {
 }
 
 /// Sizes `[m, n]` of the matrices of an operation.
-pub(crate) type Sizes = SmallVec<[[usize; 2]; 2]>;
+pub(crate) type MatrixSizes = SmallVec<[[usize; 2]; 2]>;
 
 impl Signature {
     /// Number of operands.
@@ -95,7 +95,7 @@ impl Signature {
         self,
         op: &'static str,
         shapes: &[&'a [usize]],
-    ) -> Result<(&'a [usize], Sizes)> {
+    ) -> Result<(&'a [usize], MatrixSizes)> {
         if shapes.len() != self.count() {
             let message = format!("{} matrices are required, given {}", self.count(), shapes.len());
             return Err(TensorError::value(op, message).into());

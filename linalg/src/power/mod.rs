@@ -8,10 +8,10 @@ mod tests;
 
 use t4a_tensor::Tensor;
 
-use crate::batch::Shape;
+use crate::batch::BatchShape;
 use crate::error::Result;
 use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, Dual, Matrices};
+use crate::vocabulary::{Batched, DualMatrix, Matrices};
 
 /// `Aᵏ` for any implementor of [`Matrices`].
 pub fn power<M: Matrices>(a: &M, k: i64) -> M {
@@ -33,7 +33,7 @@ pub fn power<M: Matrices>(a: &M, k: i64) -> M {
 
 /// `L(A, dA)` for any implementor of [`Matrices`]. Cost three times that of the power.
 pub fn jvp<M: Matrices>(a: &M, da: &M, k: i64) -> M {
-    power(&Dual::new(a.clone(), da.clone()), k).into_tangent()
+    power(&DualMatrix::new(a.clone(), da.clone()), k).into_tangent()
 }
 
 /// `Ā = L(Aᴴ, B̄)` for any implementor of [`Matrices`].
@@ -49,6 +49,6 @@ pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M, k: i64) -> M {
 /// # Errors
 /// `NotMatrix`, `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.
 pub fn matrix_power<T: LinalgScalar>(a: &Tensor<T>, k: i64) -> Result<Tensor<T>> {
-    Shape::square("matrix_power", a)?;
+    BatchShape::square("matrix_power", a)?;
     power(&Batched::new(a), k).into_tensor().map_err(|error| error.of("matrix_power"))
 }

@@ -14,11 +14,13 @@ use t4a_algebra::{Field, Numeric};
 use t4a_tensor::Tensor;
 use t4a_tensor::route::{Path, Route};
 
-use crate::batch::{Output, Shape, Slot, Status, Views, filled, flops, load, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, ResultBuffer, ResultSlot, Views, filled, flops, load, run,
+};
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, real};
-use crate::scale::{Scale, largest};
+use crate::scale::{PowerOfTwo, largest};
 use crate::threads::Work;
 
 pub use op::{LqOp, QrOp, QrPivotedOp};
@@ -98,15 +100,15 @@ fn factor<T: LinalgScalar>(
     columns: Columns,
     pivoted: bool,
 ) -> Result<(Qr<T>, Permutation, Tensor<i32>)> {
-    let shape = Shape::of(op, a)?;
+    let shape = BatchShape::of(op, a)?;
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let width = match columns {
         Columns::Thin => k,
         Columns::Complete => m,
     };
-    let mut q = Output::<T>::new(shape.batch, m, width)?;
-    let mut r = Output::<T>::new(shape.batch, width, n)?;
-    let mut perm = Output::<i64>::new(shape.batch, if pivoted { n } else { 0 }, 1)?;
+    let mut q = ResultBuffer::<T>::new(shape.batch, m, width)?;
+    let mut r = ResultBuffer::<T>::new(shape.batch, width, n)?;
+    let mut perm = ResultBuffer::<i64>::new(shape.batch, if pivoted { n } else { 0 }, 1)?;
     if k == 0 {
         // Empty rows and columns need no Householder steps.
         q.mats()?.into_iter().for_each(|q| q.diagonal_mut().fill(T::ONE));
@@ -131,9 +133,9 @@ fn factor<T: LinalgScalar>(
         },
         |(memory, copy, coeff, order), index, (q, r, perm), par| {
             if !load(views.get(index), copy) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
-            let scale = Scale::apply(copy, largest);
+            let scale = PowerOfTwo::apply(copy, largest);
             let (forward, inverse) = order.split_at_mut(n);
             forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
             // faer's pivot search in a zero matrix gives NaN.
@@ -142,7 +144,7 @@ fn factor<T: LinalgScalar>(
             let a = MatMut::from_column_major_slice_mut(copy, m, n);
             if !T::qr(a, coeff.as_mut(), columns, par, memory) {
                 load(views.get(index), copy);
-                Scale::apply(copy, largest);
+                PowerOfTwo::apply(copy, largest);
                 let a = MatMut::from_column_major_slice_mut(copy, m, n);
                 T::qr_every_column(a, coeff.as_mut(), par);
             }
@@ -161,7 +163,7 @@ fn factor<T: LinalgScalar>(
                 Some(column) => scale.restore(column.as_slice_mut()),
                 None => unreachable!("results are stored by columns"),
             });
-            if finite { Status::Done } else { Status::Overflow }
+            if finite { MatrixStatus::Done } else { MatrixStatus::Overflow }
         },
     )?;
     let route = info.route();

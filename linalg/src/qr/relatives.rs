@@ -44,21 +44,21 @@ fn adjoint<T: LinalgScalar>(t: &Tensor<T>) -> Result<Tensor<T>> {
 }
 
 #[derive(Clone, Copy)]
-enum Reverse {
+enum ReversedAxes {
     Rows,
     Cols,
     Both,
 }
 
-fn flip<T: LinalgScalar>(t: &Tensor<T>, which: Reverse) -> Result<Tensor<T>> {
+fn flip<T: LinalgScalar>(t: &Tensor<T>, which: ReversedAxes) -> Result<Tensor<T>> {
     let r = t.rank();
     if r < 2 {
         return Err(LinalgError::NotMatrix { op: "flip", shape: t.shape().to_vec() });
     }
     Ok(match which {
-        Reverse::Rows => t.flip(&[r - 2])?,
-        Reverse::Cols => t.flip(&[r - 1])?,
-        Reverse::Both => t.flip(&[r - 2, r - 1])?,
+        ReversedAxes::Rows => t.flip(&[r - 2])?,
+        ReversedAxes::Cols => t.flip(&[r - 1])?,
+        ReversedAxes::Both => t.flip(&[r - 2, r - 1])?,
     })
 }
 
@@ -96,8 +96,8 @@ pub fn ql<T: LinalgScalar>(a: &Tensor<T>) -> Result<Ql<T>> {
 /// # Errors
 /// `NotMatrix`.
 pub fn ql_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Ql<T>, Tensor<i32>)> {
-    let (Qr { q, r }, info) = qr_ex(&flip(a, Reverse::Cols)?, Columns::Thin)?;
-    Ok((Ql { q: flip(&q, Reverse::Cols)?, l: flip(&r, Reverse::Both)? }, info))
+    let (Qr { q, r }, info) = qr_ex(&flip(a, ReversedAxes::Cols)?, Columns::Thin)?;
+    Ok((Ql { q: flip(&q, ReversedAxes::Cols)?, l: flip(&r, ReversedAxes::Both)? }, info))
 }
 
 /// RQ factorisation `A = R Q`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
@@ -115,6 +115,6 @@ pub fn rq<T: LinalgScalar>(a: &Tensor<T>) -> Result<Rq<T>> {
 /// # Errors
 /// `NotMatrix`.
 pub fn rq_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Rq<T>, Tensor<i32>)> {
-    let (Lq { l, q }, info) = lq_ex(&flip(a, Reverse::Rows)?)?;
-    Ok((Rq { r: flip(&l, Reverse::Both)?, q: flip(&q, Reverse::Rows)? }, info))
+    let (Lq { l, q }, info) = lq_ex(&flip(a, ReversedAxes::Rows)?)?;
+    Ok((Rq { r: flip(&l, ReversedAxes::Both)?, q: flip(&q, ReversedAxes::Rows)? }, info))
 }

@@ -6,16 +6,16 @@ use faer::{MatRef, Par};
 use t4a_algebra::c64;
 use t4a_linalg_kernels::Kernels;
 
-use super::square::{Square, ZERO};
+use super::square::{SquareMatrix, ZERO};
 
 /// Number of reflections applied to `Q` as one block; smaller matrices apply them one by one.
 const BLOCK: usize = 32;
 
 /// Overwrites `a` with `H` and returns `Q`. Cost about 14·n³/3 complex products.
-pub(super) fn reduce(a: &mut Square) -> Square {
+pub(super) fn reduce(a: &mut SquareMatrix) -> SquareMatrix {
     let n = a.n();
     let (mut v, mut w) = (vec![ZERO; n], vec![ZERO; n]);
-    let mut q = Square::identity(n);
+    let mut q = SquareMatrix::identity(n);
     // Householder vectors without their leading zeros.
     let mut vectors: Vec<(usize, Vec<c64>)> = Vec::new();
     for k in 0..n.saturating_sub(2) {
@@ -43,7 +43,7 @@ pub(super) fn reduce(a: &mut Square) -> Square {
 /// the unit matrix.
 ///
 /// Reference: R. Schreiber, C. Van Loan 1989.
-fn reflect(q: &mut Square, block: &[(usize, Vec<c64>)]) {
+fn reflect(q: &mut SquareMatrix, block: &[(usize, Vec<c64>)]) {
     let Some(&(first, _)) = block.first() else { return };
     let (count, rows) = (block.len(), q.n() - first);
     let mut v = vec![ZERO; rows * count];
@@ -51,7 +51,7 @@ fn reflect(q: &mut Square, block: &[(usize, Vec<c64>)]) {
         column[start - first..].copy_from_slice(x);
     }
     let column = |j: usize| &v[j * rows..(j + 1) * rows];
-    let mut t = Square::zeros(count);
+    let mut t = SquareMatrix::zeros(count);
     for j in 0..count {
         let dot =
             |i: usize| -> c64 { column(i).iter().zip(column(j)).map(|(x, y)| x.conj() * y).sum() };
@@ -112,7 +112,7 @@ fn norm(x: &[c64]) -> f64 {
 }
 
 /// `A ← A (I − 2 v vᴴ)`, `v` zero before `first`.
-fn reflect_columns(a: &mut Square, v: &[c64], first: usize, w: &mut [c64]) {
+fn reflect_columns(a: &mut SquareMatrix, v: &[c64], first: usize, w: &mut [c64]) {
     w.fill(ZERO);
     for (j, v) in v.iter().enumerate().skip(first) {
         w.iter_mut().zip(a.col(j)).for_each(|(w, x)| *w += x * v);

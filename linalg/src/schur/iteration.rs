@@ -9,7 +9,7 @@
 use t4a_algebra::c64;
 
 use super::divided::quotient;
-use super::square::{Square, ZERO};
+use super::square::{SquareMatrix, ZERO};
 
 /// `[c, s; −s̄, c]`.
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ pub(super) fn size(x: c64) -> f64 {
 
 /// Overwrites the Hessenberg matrix `h` with its triangular factor and `q` with `q` times the unitary one; `false`
 /// without convergence. The norm of `h` must be far from both ends of the range.
-pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
+pub(super) fn triangularise(h: &mut SquareMatrix, q: &mut SquareMatrix) -> bool {
     let n = h.n();
     let tiny = tiny(h);
     let mut rotations = Vec::with_capacity(n);
@@ -86,12 +86,12 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
 }
 
 /// Elements below this are negligible for a matrix of this norm.
-pub(super) fn tiny(h: &Square) -> f64 {
+pub(super) fn tiny(h: &SquareMatrix) -> f64 {
     f64::MIN_POSITIVE / f64::EPSILON * h.n() as f64 * h.largest()
 }
 
 /// True if the element below diagonal entry `k − 1` is negligible.
-pub(super) fn negligible(h: &Square, k: usize, tiny: f64) -> bool {
+pub(super) fn negligible(h: &SquareMatrix, k: usize, tiny: f64) -> bool {
     let below = size(h[(k, k - 1)]);
     if below <= tiny {
         return true;
@@ -114,7 +114,7 @@ pub(super) fn negligible(h: &Square, k: usize, tiny: f64) -> bool {
 }
 
 /// Wilkinson shift: the eigenvalue of the last `2 × 2` block that is closer to its last entry.
-fn wilkinson(h: &Square, hi: usize) -> c64 {
+fn wilkinson(h: &SquareMatrix, hi: usize) -> c64 {
     let last = h[(hi, hi)];
     let u = h[(hi - 1, hi)].sqrt() * h[(hi, hi - 1)].sqrt();
     if u == ZERO {
@@ -130,8 +130,8 @@ fn wilkinson(h: &Square, hi: usize) -> c64 {
 }
 
 fn sweep(
-    h: &mut Square,
-    q: &mut Square,
+    h: &mut SquareMatrix,
+    q: &mut SquareMatrix,
     lo: usize,
     hi: usize,
     shift: c64,

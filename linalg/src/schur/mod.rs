@@ -28,14 +28,16 @@ use t4a_algebra::c64;
 use t4a_linalg_kernels::Kernels;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, PerMatrix, Shape, Slot, Status, Views, filled, flops, load, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, PerMatrix, ResultBuffer, ResultSlot, Views, filled, flops, load, run,
+};
 use crate::degeneracy::rounding;
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
-use crate::scale::{Scale, largest};
+use crate::scale::{PowerOfTwo, largest};
 use crate::threads::Work;
 
-use square::{ONE, Square, ZERO, store, widened};
+use square::{ONE, SquareMatrix, ZERO, store, widened};
 
 /// Schur decomposition `A = Q T Qᴴ` of a batch of square matrices.
 #[derive(Clone, Debug)]
@@ -64,16 +66,16 @@ pub fn schur<T: LinalgScalar>(a: &Tensor<T>) -> Result<Schur<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn schur_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Schur<T>, Tensor<i32>)> {
-    let shape = Shape::square("schur", a)?;
+    let shape = BatchShape::square("schur", a)?;
     let n = shape.n;
-    let mut q = Output::<T::Complex>::new(shape.batch, n, n)?;
-    let mut t = Output::<T::Complex>::new(shape.batch, n, n)?;
+    let mut q = ResultBuffer::<T::Complex>::new(shape.batch, n, n)?;
+    let mut t = ResultBuffer::<T::Complex>::new(shape.batch, n, n)?;
     let slots = q.mats()?.into_iter().zip(t.mats()?).collect();
     let info = each("schur", a, slots, moderate, |form, scale, (q, t)| {
         let mut whole = form.t.clone();
         scale.restore(whole.data_mut());
         store(form.unitary().data(), q.as_mut());
-        if store(whole.data(), t.as_mut()) { Status::Done } else { Status::Overflow }
+        if store(whole.data(), t.as_mut()) { MatrixStatus::Done } else { MatrixStatus::Overflow }
     })?;
     let route = info.route();
     Ok((Schur { q: q.matrices(route)?, t: t.matrices(route)? }, info))
@@ -81,20 +83,20 @@ pub fn schur_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Schur<T>, Tensor<i32>
 
 /// Schur decomposition `A = Q T Qᴴ` of one matrix, with `Q = I ⊗ q`.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
+pub(crate) struct SchurForm {
     /// Upper triangular.
-    pub(crate) t: Square,
+    pub(crate) t: SquareMatrix,
     /// `m × m`, `m` a divisor of `n`; `None` is the unit matrix.
-    q: Option<Square>,
+    q: Option<SquareMatrix>,
     /// True if the eigenvalues are elements of the input, without rounding errors.
     pub(crate) exact: bool,
     /// True for a Hermitian matrix; `T` is then diagonal and real.
     pub(crate) hermitian: bool,
 }
 
-impl Form {
+impl SchurForm {
     /// `None` without convergence. The largest element must be far from both ends of the range.
-    pub(crate) fn of(mut a: Square) -> Option<Self> {
+    pub(crate) fn of(mut a: SquareMatrix) -> Option<Self> {
         let n = a.n();
         if a.is_upper() {
             return Some(Self { t: a, q: None, exact: true, hermitian: false });
@@ -104,19 +106,19 @@ impl Form {
         }
         if a.is_lower() {
             let flip = |i: usize| n - 1 - i;
-            let t = Square::from_fn(n, |i, j| a[(flip(i), flip(j))]);
-            let q = Square::from_fn(n, |i, j| if i == flip(j) { ONE } else { ZERO });
+            let t = SquareMatrix::from_fn(n, |i, j| a[(flip(i), flip(j))]);
+            let q = SquareMatrix::from_fn(n, |i, j| if i == flip(j) { ONE } else { ZERO });
             return Some(Self { t, q: Some(q), exact: true, hermitian: false });
         }
         if a.is_hermitian() {
-            let (mut values, mut q) = (vec![ZERO; n], Square::zeros(n));
+            let (mut values, mut q) = (vec![ZERO; n], SquareMatrix::zeros(n));
             let mut memory = <c64 as Kernels>::eigh_scratch(n, true, Par::Seq);
             let vectors = Some(q.as_mut());
             if !<c64 as Kernels>::eigh(a.as_ref(), &mut values, vectors, Par::Seq, &mut memory) {
                 return None;
             }
             let value = |i: usize| c64::new(values[i].re, 0.0);
-            let t = Square::from_fn(n, |i, j| if i == j { value(i) } else { ZERO });
+            let t = SquareMatrix::from_fn(n, |i, j| if i == j { value(i) } else { ZERO });
             return Some(Self { t, q: Some(q), exact: false, hermitian: true });
         }
         let mut q = hessenberg::reduce(&mut a);
@@ -128,7 +130,7 @@ impl Form {
     }
 
     /// Form of `[[B, E], [0, B]]`: `[[T, qᴴ E q], [0, T]]`; the outer option is `None` for other matrices.
-    fn of_twice(a: &Square) -> Option<Option<Self>> {
+    fn of_twice(a: &SquareMatrix) -> Option<Option<Self>> {
         let (n, half) = (a.n(), a.n() / 2);
         let same = |j: usize| {
             let (left, right) = (a.col(j), a.col(half + j));
@@ -138,7 +140,7 @@ impl Form {
             return None;
         }
         let Some(form) = Self::of(a.block(half, 0, 0)) else { return Some(None) };
-        let mut t = Square::zeros(n);
+        let mut t = SquareMatrix::zeros(n);
         t.set_block(0, 0, &form.t);
         t.set_block(1, 1, &form.t);
         t.set_block(0, 1, &form.turned(&a.block(half, 0, 1), true));
@@ -146,11 +148,11 @@ impl Form {
     }
 
     /// `Qᴴ X Q`, or `Q X Qᴴ` if `inverse`.
-    fn turned(&self, x: &Square, inverse: bool) -> Square {
+    fn turned(&self, x: &SquareMatrix, inverse: bool) -> SquareMatrix {
         let Some(q) = &self.q else { return x.clone() };
         let (m, qh) = (q.n(), q.adjoint());
         let (left, right) = if inverse { (&qh, q) } else { (q, &qh) };
-        let mut out = Square::zeros(x.n());
+        let mut out = SquareMatrix::zeros(x.n());
         for (i, j) in (0..x.n() / m).flat_map(|i| (0..x.n() / m).map(move |j| (i, j))) {
             out.set_block(i, j, &left.times(&x.block(m, i, j)).times(right));
         }
@@ -158,16 +160,16 @@ impl Form {
     }
 
     /// `Q X Qᴴ`.
-    pub(crate) fn back(&self, x: &Square) -> Square {
+    pub(crate) fn back(&self, x: &SquareMatrix) -> SquareMatrix {
         self.turned(x, false)
     }
 
     /// `Q`.
-    pub(crate) fn unitary(&self) -> Square {
+    pub(crate) fn unitary(&self) -> SquareMatrix {
         let n = self.t.n();
-        let Some(q) = &self.q else { return Square::identity(n) };
+        let Some(q) = &self.q else { return SquareMatrix::identity(n) };
         let m = q.n();
-        Square::from_fn(n, |i, j| if i / m == j / m { q[(i % m, j % m)] } else { ZERO })
+        SquareMatrix::from_fn(n, |i, j| if i / m == j / m { q[(i % m, j % m)] } else { ZERO })
     }
 
     /// Form of `Aᴴ`, with the diagonal in reverse order.
@@ -175,8 +177,8 @@ impl Form {
         let (n, q) = (self.t.n(), self.unitary());
         let flip = |i: usize| n - 1 - i;
         Self {
-            t: Square::from_fn(n, |i, j| self.t[(flip(j), flip(i))].conj()),
-            q: Some(Square::from_fn(n, |i, j| q[(i, flip(j))])),
+            t: SquareMatrix::from_fn(n, |i, j| self.t[(flip(j), flip(i))].conj()),
+            q: Some(SquareMatrix::from_fn(n, |i, j| q[(i, flip(j))])),
             exact: self.exact,
             hermitian: self.hermitian,
         }
@@ -204,19 +206,19 @@ impl Form {
 }
 
 /// Scales matrices away from both ends of the range.
-pub(crate) fn moderate(data: &mut [c64]) -> Scale {
-    Scale::apply(data, largest)
+pub(crate) fn moderate(data: &mut [c64]) -> PowerOfTwo {
+    PowerOfTwo::apply(data, largest)
 }
 
 /// Calls `body` with the Schur form of each scaled matrix.
-pub(crate) fn each<T: LinalgScalar, J: Slot>(
+pub(crate) fn each<T: LinalgScalar, J: ResultSlot>(
     op: &'static str,
     a: &Tensor<T>,
     slots: PerMatrix<J>,
-    scale: fn(&mut [c64]) -> Scale,
-    body: impl Fn(&Form, Scale, &mut J) -> Status + Sync + Send,
+    scale: fn(&mut [c64]) -> PowerOfTwo,
+    body: impl Fn(&SchurForm, PowerOfTwo, &mut J) -> MatrixStatus + Sync + Send,
 ) -> Result<Tensor<i32>> {
-    let shape = Shape::square(op, a)?;
+    let shape = BatchShape::square(op, a)?;
     let n = shape.n;
     let views = Views::of(op, a)?;
     run(
@@ -226,13 +228,13 @@ pub(crate) fn each<T: LinalgScalar, J: Slot>(
         |_| filled(T::ZERO, n * n),
         |copy, index, slot, _| {
             if !load(views.get(index), copy) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
-            let mut a = Square::from_columns(n, widened(copy));
+            let mut a = SquareMatrix::from_columns(n, widened(copy));
             let scale = scale(a.data_mut());
-            match Form::of(a) {
+            match SchurForm::of(a) {
                 Some(form) => body(&form, scale, slot),
-                None => Status::NoConvergence,
+                None => MatrixStatus::NoConvergence,
             }
         },
     )
@@ -242,14 +244,14 @@ pub(crate) fn each<T: LinalgScalar, J: Slot>(
 pub(crate) fn function<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
-    scale: fn(&mut [c64]) -> Scale,
-    f: impl Fn(&Form, Scale) -> Result<Square, Status> + Sync + Send,
+    scale: fn(&mut [c64]) -> PowerOfTwo,
+    f: impl Fn(&SchurForm, PowerOfTwo) -> Result<SquareMatrix, MatrixStatus> + Sync + Send,
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
-    let shape = Shape::square(op, a)?;
-    let mut out = Output::<T>::new(shape.batch, shape.n, shape.n)?;
+    let shape = BatchShape::square(op, a)?;
+    let mut out = ResultBuffer::<T>::new(shape.batch, shape.n, shape.n)?;
     let info = each(op, a, out.mats()?, scale, |form, scale, slot| match f(form, scale) {
-        Ok(x) if store(form.back(&x).data(), slot.as_mut()) => Status::Done,
-        Ok(_) => Status::Overflow,
+        Ok(x) if store(form.back(&x).data(), slot.as_mut()) => MatrixStatus::Done,
+        Ok(_) => MatrixStatus::Overflow,
         Err(status) => status,
     })?;
     Ok((out.matrices(info.route())?, info))

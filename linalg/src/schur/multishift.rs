@@ -16,24 +16,24 @@ use t4a_linalg_kernels::Kernels;
 
 use super::hessenberg::{reduce, reflector};
 use super::iteration::{self, Rotation, negligible, size, tiny};
-use super::square::{Square, ZERO};
+use super::square::{SquareMatrix, ZERO};
 
 /// Size of active blocks from which several shifts are used. Bench: `linalg`, rows `schur`.
 pub(super) const LARGE: usize = 120;
 
 /// The matrix to triangularise, the unitary factor, and workspace of products.
-struct Reduction<'a> {
-    h: &'a mut Square,
-    q: &'a mut Square,
+struct SchurReduction<'a> {
+    h: &'a mut SquareMatrix,
+    q: &'a mut SquareMatrix,
     buffer: Vec<c64>,
 }
 
 /// Overwrites the Hessenberg matrix `h` with its triangular factor and `q` with `q` times the unitary one; `false`
 /// without convergence. The norm of `h` must be far from both ends of the range.
-pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
+pub(super) fn triangularise(h: &mut SquareMatrix, q: &mut SquareMatrix) -> bool {
     let n = h.n();
     let tiny = tiny(h);
-    let mut r = Reduction { h, q, buffer: Vec::new() };
+    let mut r = SchurReduction { h, q, buffer: Vec::new() };
     let (mut end, mut steps) = (n, 0);
     while end > 0 {
         let start = (1..end).rev().find(|&k| negligible(r.h, k, tiny)).unwrap_or(0);
@@ -83,18 +83,18 @@ fn shifts(n: usize) -> usize {
 }
 
 /// Copy of a diagonal block.
-fn window(h: &Square, range: &Range<usize>) -> Square {
+fn window(h: &SquareMatrix, range: &Range<usize>) -> SquareMatrix {
     let start = range.start;
-    let mut block = Square::zeros(range.len());
+    let mut block = SquareMatrix::zeros(range.len());
     for j in range.clone() {
         block.col_mut(j - start).copy_from_slice(&h.col(j)[range.clone()]);
     }
     block
 }
 
-impl Reduction<'_> {
+impl SchurReduction<'_> {
     /// Writes a diagonal block transformed by `w`, and transforms the rest of its rows and columns.
-    fn turn(&mut self, range: Range<usize>, block: &Square, w: &Square) {
+    fn turn(&mut self, range: Range<usize>, block: &SquareMatrix, w: &SquareMatrix) {
         let n = self.h.n();
         for j in range.clone() {
             self.h.col_mut(j)[range.clone()].copy_from_slice(block.col(j - range.start));
@@ -134,7 +134,7 @@ impl Reduction<'_> {
         if range.len() < 2 {
             return true;
         }
-        let (mut block, mut w) = (window(self.h, &range), Square::identity(range.len()));
+        let (mut block, mut w) = (window(self.h, &range), SquareMatrix::identity(range.len()));
         if !iteration::triangularise(&mut block, &mut w) {
             return false;
         }
@@ -151,7 +151,7 @@ impl Reduction<'_> {
         tiny: f64,
     ) -> Option<(usize, Vec<c64>)> {
         let last = range.end - count..range.end;
-        let (mut t, mut v) = (window(self.h, &last), Square::identity(count));
+        let (mut t, mut v) = (window(self.h, &last), SquareMatrix::identity(count));
         if !iteration::triangularise(&mut t, &mut v) {
             return None;
         }
@@ -196,7 +196,7 @@ impl Reduction<'_> {
             let low = first + group.start.saturating_sub(span);
             let high = (first + group.end - 1).min(last - 1);
             let rows = low.saturating_sub(1).max(first)..(high + 2).min(last) + 1;
-            let (mut block, mut w) = (window(self.h, &rows), Square::identity(rows.len()));
+            let (mut block, mut w) = (window(self.h, &rows), SquareMatrix::identity(rows.len()));
             for step in group {
                 for (i, &shift) in shifts.iter().enumerate() {
                     let Some(k) = (first + step).checked_sub(2 * i) else { break };
@@ -215,7 +215,7 @@ impl Reduction<'_> {
 }
 
 /// Rotates rows and columns `k` and `k + 1`: starts a bulge from its shift, or chases it.
-fn rotate(h: &mut Square, w: &mut Square, k: usize, shift: Option<c64>) {
+fn rotate(h: &mut SquareMatrix, w: &mut SquareMatrix, k: usize, shift: Option<c64>) {
     let n = h.n();
     let rotation = match shift {
         Some(shift) => Rotation::of(h[(k, k)] - shift, h[(k + 1, k)]).0,
@@ -235,7 +235,7 @@ fn rotate(h: &mut Square, w: &mut Square, k: usize, shift: Option<c64>) {
 }
 
 /// Exchanges two neighbouring diagonal entries of a triangular matrix.
-fn swap(t: &mut Square, v: &mut Square, k: usize) {
+fn swap(t: &mut SquareMatrix, v: &mut SquareMatrix, k: usize) {
     let (first, second) = (t[(k, k)], t[(k + 1, k + 1)]);
     let (rotation, _) = Rotation::of(t[(k, k + 1)], second - first);
     (k + 2..t.n()).for_each(|j| rotation.left(t.col_mut(j), k));
@@ -249,7 +249,7 @@ fn swap(t: &mut Square, v: &mut Square, k: usize) {
 
 /// Rotates the leading `kept` eigenvalues so that only the first has a spike element, and reduces their block to
 /// Hessenberg form.
-fn gather(t: &mut Square, v: &mut Square, kept: usize) {
+fn gather(t: &mut SquareMatrix, v: &mut SquareMatrix, kept: usize) {
     let n = t.n();
     let mut u: Vec<c64> = (0..kept).map(|i| v[(0, i)].conj()).collect();
     if reflector(&mut u).is_some() {
@@ -268,6 +268,6 @@ fn gather(t: &mut Square, v: &mut Square, kept: usize) {
     let mut block = window(t, &(0..kept));
     let w = reduce(&mut block);
     // Within the window: rows next to the block, and all of V.
-    let mut inside = Reduction { h: t, q: v, buffer: Vec::new() };
+    let mut inside = SchurReduction { h: t, q: v, buffer: Vec::new() };
     inside.turn(0..kept, &block, &w);
 }

@@ -13,19 +13,19 @@ pub(crate) const ONE: c64 = c64 { re: 1.0, im: 0.0 };
 
 /// Column-major `n × n` matrix.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Square {
+pub(crate) struct SquareMatrix {
     n: usize,
     data: Vec<c64>,
 }
 
-impl Index<(usize, usize)> for Square {
+impl Index<(usize, usize)> for SquareMatrix {
     type Output = c64;
     fn index(&self, (i, j): (usize, usize)) -> &c64 {
         &self.data[j * self.n + i]
     }
 }
 
-impl IndexMut<(usize, usize)> for Square {
+impl IndexMut<(usize, usize)> for SquareMatrix {
     fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut c64 {
         &mut self.data[j * self.n + i]
     }
@@ -49,7 +49,7 @@ pub(crate) fn store<T: LinalgScalar>(columns: &[c64], mut out: MatMut<'_, T>) ->
     finite
 }
 
-impl Square {
+impl SquareMatrix {
     pub(crate) fn zeros(n: usize) -> Self {
         Self { n, data: vec![ZERO; n * n] }
     }

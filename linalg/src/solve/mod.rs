@@ -7,9 +7,11 @@ mod tests;
 
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, filled, flops, is_finite, load_rows, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, ResultBuffer, Views, filled, flops, is_finite, load_rows, run,
+};
 use crate::error::{Result, SINGULAR, check};
-use crate::lu::{LuFactors, lu_factor_ex};
+use crate::lu::{PackedLu, lu_factor_ex};
 use crate::scalar::LinalgScalar;
 use crate::systems::{broadcast, tensor_system};
 use crate::threads::Work;
@@ -46,7 +48,7 @@ pub fn solve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>>
 pub fn solve_ex<T: LinalgScalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-) -> Result<(Tensor<T>, LuFactors<T>, Tensor<i32>)> {
+) -> Result<(Tensor<T>, PackedLu<T>, Tensor<i32>)> {
     check_system("solve", a, b)?;
     let (factors, mut info) = lu_factor_ex(a)?;
     let (x, solved) = lu_solve_ex(&factors, b, TriangleOp::None)?;
@@ -66,7 +68,7 @@ pub fn solve_ex<T: LinalgScalar>(
 /// # Errors
 /// As [`solve`].
 pub fn lu_solve<T: LinalgScalar>(
-    factors: &LuFactors<T>,
+    factors: &PackedLu<T>,
     b: &Tensor<T>,
     op: TriangleOp,
 ) -> Result<Tensor<T>> {
@@ -75,7 +77,7 @@ pub fn lu_solve<T: LinalgScalar>(
             Some(systems) => factors.rows.expanded(&systems.factored())?,
             None => factors.rows.clone(),
         };
-        let factors = LuFactors { packed: packed.clone(), rows };
+        let factors = PackedLu { packed: packed.clone(), rows };
         let (x, info) = lu_solve_ex(&factors, b, op)?;
         check("lu_solve", &info, SINGULAR)?;
         Ok(x)
@@ -87,13 +89,13 @@ pub fn lu_solve<T: LinalgScalar>(
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor`.
 pub fn lu_solve_ex<T: LinalgScalar>(
-    factors: &LuFactors<T>,
+    factors: &PackedLu<T>,
     b: &Tensor<T>,
     op: TriangleOp,
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
     let shape = check_system("lu_solve", &factors.packed, b)?;
-    let (n, r) = (shape.n, Shape::of("lu_solve", b)?.n);
-    let mut out = Output::<T>::new(shape.batch, n, r)?;
+    let (n, r) = (shape.n, BatchShape::of("lu_solve", b)?.n);
+    let mut out = ResultBuffer::<T>::new(shape.batch, n, r)?;
     let slots = out.slices()?;
     let packed = Views::spread("lu_solve", &factors.packed)?;
     let rhs = Views::of("lu_solve", b)?;
@@ -110,10 +112,10 @@ pub fn lu_solve_ex<T: LinalgScalar>(
                 .then(|| p.iter().map(|&i| i as usize).collect::<Vec<usize>>());
             let rhs = |x: &mut [T]| load_rows(b, order.as_deref(), x);
             if !rhs(x) || !is_finite(lu) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
             if let Some(i) = (0..n).find(|&i| lu[(i, i)] == T::ZERO) {
-                return Status::Pivot(i);
+                return MatrixStatus::Pivot(i);
             }
             let (lower, upper) = (Triangle::LOWER.unit(), Triangle::UPPER);
             // op(A) = op(U) op(L) op(P): the order of the factors depends on op.
@@ -123,7 +125,7 @@ pub fn lu_solve_ex<T: LinalgScalar>(
             };
             let stages = stages.map(|triangle| Triangle { op, ..triangle });
             if !solve_within_range(lu, x, rhs, &stages, par) {
-                return Status::Overflow;
+                return MatrixStatus::Overflow;
             }
             if op != TriangleOp::None {
                 for x in x.chunks_exact_mut(n.max(1)) {
@@ -131,7 +133,7 @@ pub fn lu_solve_ex<T: LinalgScalar>(
                     x.copy_from_slice(column);
                 }
             }
-            Status::Done
+            MatrixStatus::Done
         },
     )?;
     Ok((out.matrices(info.route())?, info))

@@ -50,7 +50,7 @@ impl<'a, M: Matrices> Carrier<'a, M> {
 }
 
 /// Factors and tie structure of `A = U diag(S) Vᴴ` with at least as many rows as columns, or of `A = V diag(S) Vᴴ`.
-struct Frame<M: Matrices> {
+struct TiedFactors<M: Matrices> {
     u: M,
     s: M::Real,
     v: M,
@@ -68,14 +68,14 @@ struct Frame<M: Matrices> {
 }
 
 /// Blocks of the direction that determine the derivatives of tied values.
-struct Blocks<M: Matrices> {
+struct DirectionBlocks<M: Matrices> {
     /// `herm(P)` within tied blocks, `k × k`.
     w: M,
     /// Columns of the block of zero singular values, `m × k`.
     rest: M,
 }
 
-impl<M: Matrices> Blocks<M> {
+impl<M: Matrices> DirectionBlocks<M> {
     /// Norm of both blocks, regularised for division.
     fn size(&self) -> M::Real {
         self.w.stack(&self.rest).detached().magnitude()
@@ -88,7 +88,7 @@ fn sum_of_squares<M: Matrices>(x: &M) -> M::Real {
     re.mul(&re).add(&im.mul(&im)).sum_rows().transpose().sum_rows()
 }
 
-impl<M: Matrices> Frame<M> {
+impl<M: Matrices> TiedFactors<M> {
     /// From thin factors; wide matrices are transposed by the caller.
     fn new(u: &M, s: &M::Real, v: &M, of: Spectrum, ties: &Degeneracy) -> Result<Self> {
         let (k, size) = (s.cols(), u.rows().max(v.rows()));
@@ -119,9 +119,9 @@ impl<M: Matrices> Frame<M> {
         (xv, p)
     }
 
-    fn blocks(&self, xv: &M, p: &M) -> Blocks<M> {
+    fn blocks(&self, xv: &M, p: &M) -> DirectionBlocks<M> {
         let beside = xv.sub(&self.u.matmul(&p.mul_real(&self.kept.transpose())));
-        Blocks { w: p.herm().mul_real(&self.pairs), rest: beside.mul_real(&self.zero) }
+        DirectionBlocks { w: p.herm().mul_real(&self.pairs), rest: beside.mul_real(&self.zero) }
     }
 
     /// Regular part of `dG`: all terms without a quotient 0/0.
@@ -141,7 +141,7 @@ impl<M: Matrices> Frame<M> {
     }
 
     /// `dS`: the diagonal of `P`, and at ties the eigenvalues (singular values) of the blocks.
-    fn slopes(&self, p: &M, blocks: &Blocks<M>) -> M::Real {
+    fn slopes(&self, p: &M, blocks: &DirectionBlocks<M>) -> M::Real {
         let diagonal = p.diagonal().re();
         if !self.any {
             return diagonal;
@@ -170,7 +170,7 @@ impl<M: Matrices> Frame<M> {
     }
 
     /// Returns an error if the gradient has different slopes at tied values that the direction mixes.
-    fn check(&self, c: &M::Real, blocks: &Blocks<M>) -> Result<()> {
+    fn check(&self, c: &M::Real, blocks: &DirectionBlocks<M>) -> Result<()> {
         let inside = blocks.w.mul_real(&c.sub(&c.transpose()));
         let defects = inside.stack(&blocks.rest.mul_real(c)).norms()?;
         let allowed = (blocks.w.stack(&blocks.rest).norms()?, c.norms()?);
@@ -184,7 +184,7 @@ impl<M: Matrices> Frame<M> {
             return Ok(());
         }
         let (xv, p) = self.project(x);
-        let Blocks { w, rest } = self.blocks(&xv, &p);
+        let DirectionBlocks { w, rest } = self.blocks(&xv, &p);
         let count = self.pairs.sum_rows();
         let count = count.add(&count.within(&count.constant(1, 1, 0.0))).recip();
         let mean = w.diagonal().re().matmul(&self.pairs).mul(&count);
@@ -198,7 +198,7 @@ impl<M: Matrices> Frame<M> {
     }
 
     /// Tied part of `dG` and `diag h` of the other values, from `h = φ″ w`.
-    fn tied_part(&self, blocks: &Blocks<M>, w: &M::Real, h: &M::Real) -> Result<M> {
+    fn tied_part(&self, blocks: &DirectionBlocks<M>, w: &M::Real, h: &M::Real) -> Result<M> {
         if !self.any {
             return Ok(self.u.mul_real(h).matmul(&self.v.adjoint()));
         }
@@ -285,7 +285,11 @@ impl<M: Matrices> Factors<M> {
     }
 
     /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result transposed accordingly.
-    fn upright<R>(&self, x: &M, f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>) -> Result<(M, R)> {
+    fn upright<R>(
+        &self,
+        x: &M,
+        f: impl FnOnce(&TiedFactors<M>, &M) -> Result<(M, R)>,
+    ) -> Result<(M, R)> {
         self.upright_with(&Degeneracy::DEFAULT, x, f)
     }
 
@@ -293,14 +297,14 @@ impl<M: Matrices> Factors<M> {
         &self,
         ties: &Degeneracy,
         x: &M,
-        f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>,
+        f: impl FnOnce(&TiedFactors<M>, &M) -> Result<(M, R)>,
     ) -> Result<(M, R)> {
         match self.u.rows() < self.v.rows() {
             true => {
-                let frame = Frame::new(&self.v, &self.s, &self.u, self.of, ties)?;
+                let frame = TiedFactors::new(&self.v, &self.s, &self.u, self.of, ties)?;
                 f(&frame, &x.adjoint()).map(|(out, rest)| (out.adjoint(), rest))
             }
-            false => f(&Frame::new(&self.u, &self.s, &self.v, self.of, ties)?, x),
+            false => f(&TiedFactors::new(&self.u, &self.s, &self.v, self.of, ties)?, x),
         }
     }
 
@@ -324,7 +328,8 @@ impl<M: Matrices> Factors<M> {
     /// `SecondOrderAtTie`.
     pub fn unsplit(&self, op: &'static str, x: &M, vectors: bool) -> Result<()> {
         let ties = if vectors { Degeneracy::near(x.epsilon()) } else { Degeneracy::DEFAULT };
-        let unmoved = |frame: &Frame<M>, x: &M| frame.unsplit(op, x).map(|()| (x.clone(), ()));
+        let unmoved =
+            |frame: &TiedFactors<M>, x: &M| frame.unsplit(op, x).map(|()| (x.clone(), ()));
         self.upright_with(&ties, x, unmoved).map(|_| ())
     }
 

@@ -60,8 +60,6 @@ impl Loss {
     }
 }
 
-type M<T> = Batched<T>;
-
 /// Slopes with tangents.
 type Slopes = RealMatrix<Duals>;
 
@@ -80,7 +78,7 @@ fn forward_over_reverse<T: Scalar>(
 }
 
 /// A direction, and the slopes of a loss.
-type Term<'a, T> = (&'a Tensor<T>, &'a dyn Fn(&Slopes) -> Slopes);
+type LossTerm<'a, T> = (&'a Tensor<T>, &'a dyn Fn(&Slopes) -> Slopes);
 
 fn add(sum: Option<Vec<Eager>>, terms: Vec<Eager>) -> Option<Vec<Eager>> {
     Some(match sum {
@@ -93,7 +91,7 @@ fn add(sum: Option<Vec<Eager>>, terms: Vec<Eager>) -> Option<Vec<Eager>> {
 /// values.
 fn reverse_over_reverse<T: Scalar>(
     a: &Tensor<T>,
-    terms: &[Term<'_, T>],
+    terms: &[LossTerm<'_, T>],
     of: Spectrum,
 ) -> Result<Tensor<T>> {
     let recorded = Recorded::new(of.values(), T::IS_COMPLEX, eager(a))?;
@@ -196,7 +194,8 @@ fn eigenvalues<T: Scalar>() {
         let [a, b] =
             [0, 1].map(|i| with_eigenvalues::<T>(seed as u64, &[1], &pair[i]).to_vec().unwrap());
         let a = Tensor::from_vec([a, b].concat(), &[2, 4, 4]).unwrap();
-        let v = M::new(&random::<T>(60 + seed as u64, &[2, 4, 4])).herm().into_tensor().unwrap();
+        let v =
+            Batched::new(&random::<T>(60 + seed as u64, &[2, 4, 4])).herm().into_tensor().unwrap();
         for loss in [Loss::Square, Loss::Cube, Loss::LogDet] {
             check(&a, &v, Spectrum::Hermitian, loss);
         }
@@ -228,7 +227,8 @@ fn one_sided<T: Scalar>() {
     let t = epsilon::<T>().sqrt();
     let along = |op: MatrixOp, a: &Tensor<T>, v: &Tensor<T>| {
         let out = op.forward(&[a], true).unwrap();
-        let got = op.jvp(&[M::new(a)], &out, &[Some(M::new(v))]).unwrap()[0].real().clone();
+        let got =
+            op.jvp(&[Batched::new(a)], &out, &[Some(Batched::new(v))]).unwrap()[0].real().clone();
         let moved = op.forward(&[&axpy(a, t, v)], false).unwrap().results[0].real().clone();
         let slope = moved.sub(out.results[0].real()).scale(1.0 / t);
         assert_close(&got.into_tensor().unwrap(), &slope.into_tensor().unwrap(), 100.0 * t);
@@ -239,7 +239,7 @@ fn one_sided<T: Scalar>() {
             along(SvdvalsOp.into(), &a, &random::<T>(4, &[2, m, n]));
         }
         let a = with_eigenvalues::<T>(5, &[2], &values);
-        let v = M::new(&random::<T>(6, &[2, 4, 4])).herm().into_tensor().unwrap();
+        let v = Batched::new(&random::<T>(6, &[2, 4, 4])).herm().into_tensor().unwrap();
         along(EigvalshOp.into(), &a, &v);
     }
 }
@@ -257,7 +257,7 @@ fn not_smooth<T: Scalar>() {
     let regular = with_eigenvalues::<T>(1, &[1], &[0.5, 1.0, 2.0]).to_vec().unwrap();
     let tied = with_eigenvalues::<T>(2, &[1], &[1.0, 1.0, 1.0]).to_vec().unwrap();
     let a = Tensor::from_vec([regular.clone(), tied].concat(), &[2, 3, 3]).unwrap();
-    let v = M::new(&random::<T>(7, &[2, 3, 3])).herm().into_tensor().unwrap();
+    let v = Batched::new(&random::<T>(7, &[2, 3, 3])).herm().into_tensor().unwrap();
     for (of, op) in [(Spectrum::Singular, "svdvals"), (Spectrum::Hermitian, "eigvalsh")] {
         refused(forward_over_reverse(&a, &v, of, place), op);
         refused(reverse_over_reverse(&a, &[(&v, &place)], of), op);

@@ -18,28 +18,28 @@ mod tests;
 use t4a_algebra::c64;
 use t4a_tensor::Tensor;
 
-use crate::batch::Status;
+use crate::batch::MatrixStatus;
 use crate::degeneracy::rounding;
 use crate::error::{Result, SINGULAR, check};
 use crate::frechet;
 use crate::scalar::LinalgScalar;
-use crate::scale::Scale;
+use crate::scale::PowerOfTwo;
 use crate::schur::divided::{quotient, sqrt};
-use crate::schur::square::{Square, ZERO};
-use crate::schur::{Form, function};
+use crate::schur::square::{SquareMatrix, ZERO};
+use crate::schur::{SchurForm, function};
 use crate::vocabulary::Matrices;
 
 pub use op::SqrtmOp;
 
 /// Root of an upper triangular matrix from the roots of its diagonal. Sums of roots up to `limit` count as zero.
 pub(crate) fn triangular(
-    t: &Square,
+    t: &SquareMatrix,
     roots: impl Fn(usize) -> c64,
     limit: f64,
-) -> Result<Square, Status> {
+) -> Result<SquareMatrix, MatrixStatus> {
     let n = t.n();
     let noise = f64::EPSILON * rounding(n) * t.largest();
-    let mut r = Square::zeros(n);
+    let mut r = SquareMatrix::zeros(n);
     for j in 0..n {
         let mut column = t.col(j).to_vec();
         column[j] = roots(j);
@@ -49,7 +49,7 @@ pub(crate) fn triangular(
                 ZERO => ZERO,
                 x if first.norm().max(second.norm()) > limit => quotient(x, first + second),
                 x if x.norm() <= noise => ZERO,
-                _ => return Err(Status::Pivot(i)),
+                _ => return Err(MatrixStatus::Pivot(i)),
             };
             let x = column[i];
             column[..i].iter_mut().zip(r.col(i)).for_each(|(y, r)| *y -= r * x);
@@ -60,9 +60,9 @@ pub(crate) fn triangular(
 }
 
 /// `√T` of a scaled Schur form.
-fn root(form: &Form, scale: Scale) -> Result<Square, Status> {
+fn root(form: &SchurForm, scale: PowerOfTwo) -> Result<SquareMatrix, MatrixStatus> {
     if form.on_negative_axis() {
-        return Err(Status::NegativeEigenvalue);
+        return Err(MatrixStatus::NegativeEigenvalue);
     }
     let limit = form.uncertainty();
     let value = |i: usize| match form.value(i) {
@@ -93,7 +93,7 @@ pub fn sqrtm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn sqrtm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
-    function("sqrtm", a, Scale::by_square, root)
+    function("sqrtm", a, PowerOfTwo::by_square, root)
 }
 
 /// `L(A, dA)` for any implementor of [`Matrices`]: the solution of `R dR + dR R = dA`. The error of a failed matrix

@@ -145,7 +145,7 @@ fn subnormal_matrices_have_roots() {
 /// `R d²R + d²R R + 2 dR dR = 0` along a line, also near the negative real axis and far from norm 1.
 #[test]
 fn second_derivatives_satisfy_their_equation() {
-    use crate::vocabulary::Dual;
+    use crate::vocabulary::DualMatrix;
     let turn = |delta: f64| {
         let (sin, cos) = delta.sin_cos();
         Batched::new(&square([-cos, -sin, sin, -cos]))
@@ -162,7 +162,7 @@ fn second_derivatives_satisfy_their_equation() {
         let size = a.norms().unwrap()[0];
         let da = Batched::new(&random::<f64>(7, &[2, 2])).scale(size);
         let root = Batched::new(&sqrtm(&a.clone().into_tensor().unwrap()).unwrap());
-        let along = jvp(&Dual::new(a, da.clone()), &Dual::constant_of(da));
+        let along = jvp(&DualMatrix::new(a, da.clone()), &DualMatrix::constant_of(da));
         let (dr, ddr) = (along.value.clone(), along.into_tangent());
         let square = dr.matmul(&dr).scale(2.0);
         let rest = root.matmul(&ddr).add(&ddr.matmul(&root)).add(&square);

@@ -17,13 +17,15 @@ mod truncate;
 
 use faer::{MatMut, MatRef};
 use t4a_algebra::Field;
-use t4a_linalg_kernels::Extent;
+use t4a_linalg_kernels::ComputeVectors;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, PerMatrix, ResultBuffer, Views, filled, flops, load, run,
+};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
-use crate::scale::{Scale, largest};
+use crate::scale::{PowerOfTwo, largest};
 use crate::threads::Work;
 
 pub use function::{svd_function, svd_function_ex, vjp_function};
@@ -83,20 +85,20 @@ pub fn svd<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<Svd<T>> {
 /// # Errors
 /// `NotMatrix`.
 pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T>, Tensor<i32>)> {
-    let shape = Shape::of("svd", a)?;
+    let shape = BatchShape::of("svd", a)?;
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let (left, right) = match vectors {
         Vectors::Thin => (k, k),
         Vectors::Full => (m, n),
     };
-    let mut u = Output::<T>::new(shape.batch, m, left)?;
-    let mut v = Output::<T>::new(shape.batch, n, right)?;
-    let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
+    let mut u = ResultBuffer::<T>::new(shape.batch, m, left)?;
+    let mut v = ResultBuffer::<T>::new(shape.batch, n, right)?;
+    let mut s = ResultBuffer::<T::R>::new(shape.batch, k, 1)?;
     let slots = u.mats()?.into_iter().zip(v.mats()?).zip(s.slices()?);
     let slots = slots.map(|((u, v), s)| (Some((u, v)), s)).collect();
     let extent = match vectors {
-        Vectors::Thin => Extent::Thin,
-        Vectors::Full => Extent::Full,
+        Vectors::Thin => ComputeVectors::Thin,
+        Vectors::Full => ComputeVectors::Full,
     };
     let info = decompose("svd", a, slots, extent)?;
     // The columns of V̄ are the rows of Vᴴ.
@@ -122,27 +124,27 @@ pub fn svdvals<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::R>> {
 /// # Errors
 /// `NotMatrix`.
 pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tensor<i32>)> {
-    let shape = Shape::of("svdvals", a)?;
+    let shape = BatchShape::of("svdvals", a)?;
     let k = shape.k();
-    let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
+    let mut s = ResultBuffer::<T::R>::new(shape.batch, k, 1)?;
     let slots = s.slices()?.into_iter().map(|s| (None, s)).collect();
-    let info = decompose("svdvals", a, slots, Extent::Values)?;
+    let info = decompose("svdvals", a, slots, ComputeVectors::Values)?;
     Ok((s.vectors(info.route())?, info))
 }
 
 /// Output memory of one matrix: optional `U` and `V`, and `S`.
-type Slot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as LinalgScalar>::R]);
+type SvdSlot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as LinalgScalar>::R]);
 
 fn decompose<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
-    slots: PerMatrix<Slot<'_, T>>,
-    extent: Extent,
+    slots: PerMatrix<SvdSlot<'_, T>>,
+    extent: ComputeVectors,
 ) -> Result<Tensor<i32>> {
-    let shape = Shape::of(op, a)?;
+    let shape = BatchShape::of(op, a)?;
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let views = Views::of(op, a)?;
-    let passes = if extent == Extent::Values { 4 } else { 20 };
+    let passes = if extent == ComputeVectors::Values { 4 } else { 20 };
     run(
         shape.batch,
         slots,
@@ -153,9 +155,9 @@ fn decompose<T: LinalgScalar>(
         },
         |(memory, copy, values), index, (vectors, s), par| {
             if !load(views.get(index), copy) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
-            let scale = Scale::apply(copy, largest);
+            let scale = PowerOfTwo::apply(copy, largest);
             let a = MatRef::from_column_major_slice(copy, m, n);
             let mut target = vectors.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
             let uv = target.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
@@ -170,7 +172,7 @@ fn decompose<T: LinalgScalar>(
                 let mut memory = T::svd_scratch(n, m, extent, par);
                 let vu = target.as_mut().map(|(u, v)| (v.as_mut(), u.as_mut()));
                 if !T::svd(adjoint.as_ref(), values, vu, par, &mut memory) {
-                    return Status::NoConvergence;
+                    return MatrixStatus::NoConvergence;
                 }
             }
             s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
@@ -179,7 +181,7 @@ fn decompose<T: LinalgScalar>(
                     v.as_mut().col_mut(j).iter_mut().for_each(|x| *x = Field::conj(*x));
                 }
             }
-            if scale.restore(s) { Status::Done } else { Status::Overflow }
+            if scale.restore(s) { MatrixStatus::Done } else { MatrixStatus::Overflow }
         },
     )
 }

@@ -19,7 +19,7 @@
 //! Reference: M. Seeger et al. 2017 for the real case; Z.-Q. Wan, S.-X. Zhang 2019 for the complex
 //! one; A. Francuz, N. Schuch, B. Vanhecke 2023 for the truncated one.
 
-use crate::degeneracy::{Blocks, Degeneracy, columns};
+use crate::degeneracy::{Degeneracy, TiedBlocks, columns};
 use crate::error::Result;
 use crate::vocabulary::{Matrices, RealMatrices, Spectrum};
 
@@ -83,7 +83,7 @@ pub fn vjp<M: Matrices>(
     let largest = s.largest_real();
     degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents, &largest)?;
     check(
-        &Blocks::new("svd_vjp", degeneracy, Spectrum::Singular, s, &limit, m.max(n)),
+        &TiedBlocks::new("svd_vjp", degeneracy, Spectrum::Singular, s, &limit, m.max(n)),
         [&w, &z],
         cotangent,
     )?;
@@ -127,7 +127,7 @@ pub fn vjp<M: Matrices>(
 
 /// Returns an error for losses of tied vectors: `w = Uᴴ Ū`, `z = Vᴴ V̄`, `k × p`.
 fn check<M: Matrices>(
-    blocks: &Blocks<M::Real>,
+    blocks: &TiedBlocks<M::Real>,
     [w, z]: [&M; 2],
     cotangent: &SvdRule<M>,
 ) -> Result<()> {
@@ -170,7 +170,7 @@ pub fn jvp<M: Matrices>(
     let dp = u.adjoint().matmul(&da_v);
     let ds = dp.diagonal().re();
     let limit = degeneracy.limit(s, m.max(n));
-    let blocks = Blocks::new("svd_jvp", degeneracy, Spectrum::Singular, s, &limit, m.max(n));
+    let blocks = TiedBlocks::new("svd_jvp", degeneracy, Spectrum::Singular, s, &limit, m.max(n));
     let size = columns(da).largest_real();
     blocks.check_direction(&dp, &size)?;
     let gaps = degeneracy.gaps(&s.sub(&s.transpose()), &limit, s).inverse;

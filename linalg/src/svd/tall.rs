@@ -2,7 +2,7 @@
 
 use faer::{Mat, MatMut, MatRef, Par};
 use t4a_algebra::Field;
-use t4a_linalg_kernels::Extent;
+use t4a_linalg_kernels::ComputeVectors;
 
 use crate::scalar::LinalgScalar;
 
@@ -18,7 +18,7 @@ pub(super) fn svd<T: LinalgScalar>(
     a: MatRef<'_, T>,
     values: &mut [T],
     uv: Option<(MatMut<'_, T>, MatMut<'_, T>)>,
-    extent: Extent,
+    extent: ComputeVectors,
     par: Par,
 ) -> bool {
     if a.nrows() < a.ncols() {
@@ -27,7 +27,7 @@ pub(super) fn svd<T: LinalgScalar>(
     }
     let (m, n) = a.shape();
     let block = T::qr_block(m, n);
-    let width = if extent == Extent::Full { m } else { n };
+    let width = if extent == ComputeVectors::Full { m } else { n };
     let mut memory = T::qr_scratch(m, n, block, width, par);
     let (mut qr, mut coefficients) = (a.to_owned(), Mat::zeros(block, n));
     if !T::qr(qr.as_mut(), coefficients.as_mut(), None, par, &mut memory) {
@@ -35,7 +35,7 @@ pub(super) fn svd<T: LinalgScalar>(
         T::qr_every_column(qr.as_mut(), coefficients.as_mut(), par);
     }
     let r = Mat::from_fn(n, n, |i, j| if i <= j { qr[(i, j)] } else { T::ZERO });
-    let square = if uv.is_some() { Extent::Thin } else { Extent::Values };
+    let square = if uv.is_some() { ComputeVectors::Thin } else { ComputeVectors::Values };
     let mut scratch = T::svd_scratch(n, n, square, par);
     let Some((mut u, v)) = uv else {
         return T::svd(r.as_ref(), values, None, par, &mut scratch);

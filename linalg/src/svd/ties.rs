@@ -15,20 +15,18 @@ use crate::scalar::{LinalgScalar, epsilon};
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};
 
-type M<T> = Batched<T>;
-
 /// `Re⟨C, U f(S) Vᴴ⟩` has the gradient `P [herm(X) ∘ Γ + skew(X) ∘ Σ] Qᴴ`, `X = Pᴴ C Q`, with quotients of
 /// differences and sums of `f` and of the values.
 struct Frames<T: LinalgScalar> {
-    p: M<T>,
-    q: M<T>,
+    p: Batched<T>,
+    q: Batched<T>,
     values: Vec<f64>,
 }
 
 impl<T: LinalgScalar> Frames<T> {
     fn new(seed: u64, count: usize, values: Vec<f64>) -> Self {
         let n = values.len();
-        let [p, q] = [0, 1].map(|i| M::new(&isometry::<T>(seed + 7 * i, &[count], n, n)));
+        let [p, q] = [0, 1].map(|i| Batched::new(&isometry::<T>(seed + 7 * i, &[count], n, n)));
         Self { p, q, values }
     }
 
@@ -36,11 +34,11 @@ impl<T: LinalgScalar> Frames<T> {
         self.p.mul(&row(&self.p, &self.values)).matmul(&self.q.adjoint()).into_tensor().unwrap()
     }
 
-    fn gradient(&self, c: &M<T>, f: &[f64]) -> M<T> {
+    fn gradient(&self, c: &Batched<T>, f: &[f64]) -> Batched<T> {
         let n = self.values.len();
         let table = |entry: &dyn Fn(usize, usize) -> f64| {
             let entries = (0..n * n).map(|at| <T as Numeric>::from_f64(entry(at / n, at % n)));
-            M::new(&Tensor::from_vec(entries.collect(), &[1, n, n]).unwrap())
+            Batched::new(&Tensor::from_vec(entries.collect(), &[1, n, n]).unwrap())
         };
         let s = &self.values;
         let differences = table(&|i, j| match s[i] == s[j] {
@@ -55,17 +53,17 @@ impl<T: LinalgScalar> Frames<T> {
 }
 
 /// Largest difference of two batches of matrices.
-fn worst<T: LinalgScalar>(a: Tensor<T>, b: &M<T>) -> f64 {
-    M::new(&a).sub(b).norms().unwrap().into_iter().fold(0.0, f64::max)
+fn worst<T: LinalgScalar>(a: Tensor<T>, b: &Batched<T>) -> f64 {
+    Batched::new(&a).sub(b).norms().unwrap().into_iter().fold(0.0, f64::max)
 }
 
 /// Through the SVD: with all vectors, and with the first `p`.
 fn singular<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usize) -> f64 {
     let n = values.len();
     let frames = Frames::<T>::new(seed, count, values);
-    let c = M::new(&random::<T>(seed + 3, &[count, n, n]));
+    let c = Batched::new(&random::<T>(seed + 3, &[count, n, n]));
     let out = svd(&frames.matrices(), Vectors::Thin).unwrap();
-    let (u, vh) = (M::new(&out.u).slice(0..n, 0..p), M::new(&out.vh).slice(0..p, 0..n));
+    let (u, vh) = (Batched::new(&out.u).slice(0..n, 0..p), Batched::new(&out.vh).slice(0..p, 0..n));
     let cotangent = SvdCotangent {
         u: Some(c.matmul(&vh.adjoint()).into_tensor().unwrap()),
         s: None,
@@ -81,9 +79,9 @@ fn hermitian<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usiz
     let n = values.len();
     let mut frames = Frames::<T>::new(seed, count, values);
     frames.q = frames.p.clone();
-    let c = M::new(&random::<T>(seed + 3, &[count, n, n])).herm();
+    let c = Batched::new(&random::<T>(seed + 3, &[count, n, n])).herm();
     let out = eigh(&frames.matrices()).unwrap();
-    let v = M::new(&out.vectors);
+    let v = Batched::new(&out.vectors);
     let last = v.slice(0..n, n - p..n);
     let cotangent = c.matmul(&last).scale(2.0);
     let cotangent = v.constant(n, n - p, 0.0).append(&cotangent).into_tensor().unwrap();

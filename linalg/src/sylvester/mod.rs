@@ -25,13 +25,13 @@ use t4a_algebra::c64;
 use t4a_linalg_kernels::Kernels;
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{Output, Shape, Status, Views, filled, flops, load, run};
+use crate::batch::{BatchShape, MatrixStatus, ResultBuffer, Views, filled, flops, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
-use crate::scale::{Scale, largest};
-use crate::schur::Form;
+use crate::scale::{PowerOfTwo, largest};
+use crate::schur::SchurForm;
 use crate::schur::divided::quotient;
-use crate::schur::square::{Square, ZERO, store, widened};
+use crate::schur::square::{SquareMatrix, ZERO, store, widened};
 use crate::threads::Work;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -66,7 +66,8 @@ pub fn sylvester_ex<T: LinalgScalar>(
     c: &Tensor<T>,
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
     let op = "sylvester";
-    let (of_a, of_b, of_c) = (Shape::square(op, a)?, Shape::square(op, b)?, Shape::of(op, c)?);
+    let (of_a, of_b, of_c) =
+        (BatchShape::square(op, a)?, BatchShape::square(op, b)?, BatchShape::of(op, c)?);
     of_a.same_batch(op, &of_b)?;
     of_a.same_batch(op, &of_c)?;
     let (m, n) = (of_a.n, of_b.n);
@@ -74,7 +75,7 @@ pub fn sylvester_ex<T: LinalgScalar>(
         let required = "[…, m, m], […, n, n] and […, m, n]";
         return Err(TensorError::shapes(op, a.shape(), c.shape(), required).into());
     }
-    let mut out = Output::<T>::new(of_a.batch, m, n)?;
+    let mut out = ResultBuffer::<T>::new(of_a.batch, m, n)?;
     let slots = out.mats()?;
     let (a, b, c) = (Views::of(op, a)?, Views::of(op, b)?, Views::of(op, c)?);
     let largest_size = m.max(n);
@@ -88,13 +89,13 @@ pub fn sylvester_ex<T: LinalgScalar>(
             let (left, rest) = copy.split_at_mut(m * m);
             let (right, rhs) = rest.split_at_mut(n * n);
             if !load(a.get(index), left) || !load(b.get(index), right) || !load(c.get(index), rhs) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
-            let a = Square::from_columns(m, widened(left));
-            let b = Square::from_columns(n, widened(right));
+            let a = SquareMatrix::from_columns(m, widened(left));
+            let b = SquareMatrix::from_columns(n, widened(right));
             match solve(a, b, widened(rhs)) {
-                Ok(x) if store(&x, slot.as_mut()) => Status::Done,
-                Ok(_) => Status::Overflow,
+                Ok(x) if store(&x, slot.as_mut()) => MatrixStatus::Done,
+                Ok(_) => MatrixStatus::Overflow,
                 Err(status) => status,
             }
         },
@@ -103,15 +104,19 @@ pub fn sylvester_ex<T: LinalgScalar>(
 }
 
 /// Solution of one equation; `C` and `X` are column-major.
-fn solve(mut a: Square, mut b: Square, mut c: Vec<c64>) -> Result<Vec<c64>, Status> {
+fn solve(
+    mut a: SquareMatrix,
+    mut b: SquareMatrix,
+    mut c: Vec<c64>,
+) -> Result<Vec<c64>, MatrixStatus> {
     let size = largest(a.data()).max(largest(b.data()));
-    let of_matrices = Scale::apply(a.data_mut(), |_| size);
-    Scale::apply(b.data_mut(), |_| size);
-    let of_rhs = Scale::apply(&mut c, largest);
+    let of_matrices = PowerOfTwo::apply(a.data_mut(), |_| size);
+    PowerOfTwo::apply(b.data_mut(), |_| size);
+    let of_rhs = PowerOfTwo::apply(&mut c, largest);
     let same = b == a.adjoint();
-    let left = Form::of(a).ok_or(Status::NoConvergence)?;
-    let right = if same { Some(left.adjoint()) } else { Form::of(b) };
-    let right = right.ok_or(Status::NoConvergence)?;
+    let left = SchurForm::of(a).ok_or(MatrixStatus::NoConvergence)?;
+    let right = if same { Some(left.adjoint()) } else { SchurForm::of(b) };
+    let right = right.ok_or(MatrixStatus::NoConvergence)?;
     let (u, v) = (left.unitary(), right.unitary());
     let mut y = between(&u.adjoint(), &c, &v);
     substitute(&left, &right, &mut y)?;
@@ -121,7 +126,7 @@ fn solve(mut a: Square, mut b: Square, mut c: Vec<c64>) -> Result<Vec<c64>, Stat
 }
 
 /// `U C V`.
-fn between(u: &Square, c: &[c64], v: &Square) -> Vec<c64> {
+fn between(u: &SquareMatrix, c: &[c64], v: &SquareMatrix) -> Vec<c64> {
     let (m, n) = (u.n(), v.n());
     let (mut half, mut out) = (vec![ZERO; m * n], vec![ZERO; m * n]);
     if m * n > 0 {
@@ -136,7 +141,7 @@ fn between(u: &Square, c: &[c64], v: &Square) -> Vec<c64> {
 }
 
 /// Overwrites `F` with `Y` of `T Y + Y S = F`.
-fn substitute(left: &Form, right: &Form, y: &mut [c64]) -> Result<(), Status> {
+fn substitute(left: &SchurForm, right: &SchurForm, y: &mut [c64]) -> Result<(), MatrixStatus> {
     let (t, s) = (&left.t, &right.t);
     let m = t.n();
     let limit = left.uncertainty() + right.uncertainty();
@@ -149,7 +154,7 @@ fn substitute(left: &Form, right: &Form, y: &mut [c64]) -> Result<(), Status> {
         for i in (0..m).rev() {
             let sum = t[(i, i)] + s[(j, j)];
             if sum.norm() <= limit {
-                return Err(Status::CommonEigenvalue);
+                return Err(MatrixStatus::CommonEigenvalue);
             }
             let x = if y[i] == ZERO { ZERO } else { quotient(y[i], sum) };
             y[i] = x;

@@ -19,7 +19,7 @@ use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
 use super::MatrixOp;
 use crate::error::{LinalgError, Result};
-use crate::operation::{MatrixOperation, Outcome, Over, Part, PartKind, Sizes, given};
+use crate::operation::{MatrixOperation, MatrixSizes, Outcome, Over, Part, PartKind, given};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, ComplexMatrix, RealMatrix};
@@ -206,7 +206,7 @@ impl Linalg {
     }
 
     /// Checks the operands; returns the batch and the sizes of their matrices.
-    pub(crate) fn check<'a>(&self, inputs: &'a [Meta]) -> Result<(&'a [usize], Sizes)> {
+    pub(crate) fn check<'a>(&self, inputs: &'a [Meta]) -> Result<(&'a [usize], MatrixSizes)> {
         let (name, operands) = (self.op.name(), self.op.operands());
         let each = 1 + usize::from(self.complex);
         if inputs.len() != each * operands.count() {
@@ -289,7 +289,7 @@ impl Operation for Linalg {
     }
 
     fn keep(&self, _tracked: &[bool]) -> Keep {
-        // At most two complex results, and one more array.
+        // At most five arrays: two complex results and a real one.
         Keep::default().all_inputs().results(&[0, 1, 2, 3, 4])
     }
 

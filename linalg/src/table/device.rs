@@ -15,9 +15,9 @@ use crate::svd::Vectors;
 use crate::vocabulary::{Triangle, TriangleOp};
 
 /// Factors of `[β, m, n]` and the row permutation, if the kernel succeeded for all matrices.
-type Factors<A> = (Vec<A>, Option<<A as Array>::Integers>);
+type DeviceFactors<A> = (Vec<A>, Option<<A as Array>::Integers>);
 
-fn run<A: Array>(a: &A, kernel: MatrixKernel, b: Option<&A>) -> Result<Option<Factors<A>>> {
+fn run<A: Array>(a: &A, kernel: MatrixKernel, b: Option<&A>) -> Result<Option<DeviceFactors<A>>> {
     let Some(found) = a.matrix_kernel(kernel, b) else { return Ok(None) };
     let status = found.status.elements()?.cast(DType::I64)?;
     let failed = status.typed::<i64>()?.to_vec()?.iter().any(|&code| code != 0);

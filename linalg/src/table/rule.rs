@@ -42,7 +42,7 @@ impl<M: Matrices> Part<M> {
 }
 
 /// Tangents of results and hidden results, and of the saved factors.
-type Moving<M> = (Vec<Part<M>>, Vec<Part<M>>);
+type TangentsWithSaved<M> = (Vec<Part<M>>, Vec<Part<M>>);
 
 impl MatrixOp {
     /// Cotangents of the operands from those of the results and hidden results, and from those of the saved factors.
@@ -125,7 +125,7 @@ impl MatrixOp {
         out: &Outcome<M>,
         tangents: &[Option<M>],
         with_saved: bool,
-    ) -> Result<Moving<M>> {
+    ) -> Result<TangentsWithSaved<M>> {
         let moving = self.jvp(operands, out, tangents)?;
         let saved = match (&out.saved, &tangents[0]) {
             (Some((by, factors)), Some(_)) if with_saved => {

@@ -24,13 +24,13 @@ use crate::triangular::{SolveTriangularOp, Triangle};
 use crate::vocabulary::Batched;
 
 /// An operation, its inputs, and the degree of homogeneity of each result in each input.
-struct Case<T: LinalgScalar> {
+struct ScaledCase<T: LinalgScalar> {
     op: MatrixOp,
     inputs: Vec<Tensor<T>>,
     degrees: &'static [[f64; 2]],
 }
 
-fn cases<T: LinalgScalar>() -> Vec<Case<T>> {
+fn cases<T: LinalgScalar>() -> Vec<ScaledCase<T>> {
     let degeneracy = Degeneracy::default();
     let square = || with_singular_values::<T>(1, &[2], 4, 4, &[2.5, 1.7, 1.0, 0.5]);
     let wide = || with_singular_values::<T>(2, &[2], 3, 5, &[2.0, 1.2, 0.5]);
@@ -48,7 +48,7 @@ fn cases<T: LinalgScalar>() -> Vec<Case<T>> {
     const SOLUTION: [f64; 2] = [-1.0, 1.0];
     let mut cases = Vec::new();
     let mut add = |op: MatrixOp, inputs: &[Tensor<T>], degrees: &'static [[f64; 2]]| {
-        cases.push(Case { op, inputs: inputs.to_vec(), degrees });
+        cases.push(ScaledCase { op, inputs: inputs.to_vec(), degrees });
     };
     for a in [square(), wide(), tall()] {
         let m = a.shape()[1];
@@ -114,7 +114,7 @@ fn close<T: LinalgScalar>(name: &str, a: &Part<Batched<T>>, b: &Part<Batched<T>>
 fn homogeneous<T: LinalgScalar>() {
     let far = if epsilon::<T>() < 1e-10 { 900.0 } else { 100.0 };
     let limit = tight::<T>(40);
-    for Case { op, inputs, degrees } in cases::<T>() {
+    for ScaledCase { op, inputs, degrees } in cases::<T>() {
         let near = op.forward(&inputs.iter().collect::<Vec<_>>(), true).unwrap();
         // One input is scaled at a time.
         for (which, e) in (0..inputs.len()).flat_map(|i| [(i, far), (i, -far)]) {

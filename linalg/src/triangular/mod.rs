@@ -8,10 +8,10 @@ mod tests;
 use faer::{MatMut, MatRef, Par};
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{Output, Shape, Status, Views, flops, is_finite, load, run};
+use crate::batch::{BatchShape, MatrixStatus, ResultBuffer, Views, flops, is_finite, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
-use crate::scale::{Scale, largest};
+use crate::scale::{PowerOfTwo, largest};
 use crate::systems::broadcast;
 use crate::threads::Work;
 
@@ -52,9 +52,9 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
     let op = "solve_triangular";
     let shape = check_system(op, t, b)?;
-    let r = Shape::of(op, b)?.n;
+    let r = BatchShape::of(op, b)?.n;
     let n = shape.n;
-    let mut out = Output::<T>::new(shape.batch, n, r)?;
+    let mut out = ResultBuffer::<T>::new(shape.batch, n, r)?;
     let slots = out.slices()?;
     let (lhs, rhs) = (Views::spread(op, t)?, Views::of(op, b)?);
     let info = run(
@@ -66,16 +66,16 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
             let t = lhs.get(index);
             let rhs = |x: &mut [T]| load(rhs.get(index), x);
             if !rhs(x) || !is_finite_triangle(t, triangle) {
-                return Status::NonFinite;
+                return MatrixStatus::NonFinite;
             }
             if !triangle.unit
                 && let Some(i) = (0..n).find(|&i| t[(i, i)] == T::ZERO)
             {
-                return Status::Pivot(i);
+                return MatrixStatus::Pivot(i);
             }
             match solve_within_range(t, x, rhs, &[triangle], par) {
-                true => Status::Done,
-                false => Status::Overflow,
+                true => MatrixStatus::Done,
+                false => MatrixStatus::Overflow,
             }
         },
     )?;
@@ -87,9 +87,9 @@ pub(crate) fn check_system<'a, T: LinalgScalar>(
     op: &'static str,
     a: &'a Tensor<T>,
     b: &Tensor<T>,
-) -> Result<Shape<'a>> {
-    let shape = Shape::square(op, a)?;
-    let rhs = Shape::of(op, b)?;
+) -> Result<BatchShape<'a>> {
+    let shape = BatchShape::square(op, a)?;
+    let rhs = BatchShape::of(op, b)?;
     shape.same_batch(op, &rhs)?;
     if rhs.m != shape.n {
         return Err(TensorError::shapes(op, a.shape(), b.shape(), "[…, n, n] and […, n, r]").into());
@@ -136,15 +136,15 @@ pub(crate) fn solve_within_range<T: LinalgScalar>(
     }
     // Triangles without unit diagonal are scaled; packed factors contain one such triangle.
     let mut scaled: Vec<T> = (0..n * n).map(|at| t[(at % n, at / n)]).collect();
-    let mut of_t = Scale::of(1.0);
+    let mut of_t = PowerOfTwo::of(1.0);
     if let Some(triangle) = triangles.iter().find(|triangle| !triangle.unit) {
         let part =
             |j: usize| if triangle.upper { j * n..j * n + j + 1 } else { j * n + j..(j + 1) * n };
-        of_t = Scale::of((0..n).map(|j| largest(&scaled[part(j)])).fold(0.0, f64::max));
+        of_t = PowerOfTwo::of((0..n).map(|j| largest(&scaled[part(j)])).fold(0.0, f64::max));
         (0..n).for_each(|j| of_t.divide(&mut scaled[part(j)]));
     }
     rhs(x);
-    let of_x = Scale::to_exponent(x, 0);
+    let of_x = PowerOfTwo::to_exponent(x, 0);
     let finite = solve(MatRef::from_column_major_slice(&scaled, n, n), x);
     finite && of_x.over(of_t).restore(x)
 }

@@ -2,19 +2,19 @@
 //!
 //! A function of this module combines a form, an operation and a conversion of its results.
 
-use crate::call::{self, Found, Pair};
+use crate::call::{self, OperationResults, Pair};
 use crate::{MatrixOp, Result};
 
 use super::matrix::Matrix;
 
 /// Results of an operation.
-pub(super) type Parts<F, M> = Vec<Part<F, M>>;
+pub(super) type ResultsOf<F, M> = Vec<ResultOf<F, M>>;
 /// One result.
-pub(super) type Part<F, M> = Pair<<M as Matrix<F>>::Array>;
+pub(super) type ResultOf<F, M> = Pair<<M as Matrix<F>>::Array>;
 /// Results and permutations of an operation.
-pub(super) type Outcome<F, M> = Found<<M as Matrix<F>>::Array>;
+pub(super) type OutcomeOf<F, M> = OperationResults<<M as Matrix<F>>::Array>;
 
-fn pairs<F, M: Matrix<F>, const N: usize>(inputs: [M; N]) -> Parts<F, M> {
+fn pairs<F, M: Matrix<F>, const N: usize>(inputs: [M; N]) -> ResultsOf<F, M> {
     inputs.into_iter().map(M::into_pair).collect()
 }
 
@@ -22,7 +22,7 @@ fn pairs<F, M: Matrix<F>, const N: usize>(inputs: [M; N]) -> Parts<F, M> {
 pub(super) fn results<F, M: Matrix<F>, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
-) -> Result<Outcome<F, M>> {
+) -> Result<OutcomeOf<F, M>> {
     call::run(op, &pairs(inputs))
 }
 
@@ -30,7 +30,7 @@ pub(super) fn results<F, M: Matrix<F>, const N: usize>(
 pub(super) fn plain<F, M: Matrix<F>, R, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
-    read: impl Fn(Parts<F, M>) -> R,
+    read: impl Fn(ResultsOf<F, M>) -> R,
 ) -> Result<R> {
     Ok(read(results(op, inputs)?.results))
 }
@@ -39,7 +39,7 @@ pub(super) fn plain<F, M: Matrix<F>, R, const N: usize>(
 pub(super) fn results_ex<F, M: Matrix<F>, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
-) -> Result<(Outcome<F, M>, M::Info)> {
+) -> Result<(OutcomeOf<F, M>, M::Info)> {
     let inputs = pairs(inputs);
     let like = inputs[0].re.clone();
     let (out, info) = call::with_status(op, inputs)?;
@@ -50,7 +50,7 @@ pub(super) fn results_ex<F, M: Matrix<F>, const N: usize>(
 pub(super) fn status<F, M: Matrix<F>, R, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
-    read: impl Fn(Parts<F, M>) -> R,
+    read: impl Fn(ResultsOf<F, M>) -> R,
 ) -> Result<(R, M::Info)> {
     let (out, info) = results_ex(op, inputs)?;
     Ok((read(out.results), info))
@@ -61,7 +61,7 @@ pub(super) fn results_jvp<F, M: Matrix<F>, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
     tangents: [M; N],
-) -> Result<(Outcome<F, M>, Parts<F, M>)> {
+) -> Result<(OutcomeOf<F, M>, ResultsOf<F, M>)> {
     call::with_tangents(op, &pairs(inputs), &pairs(tangents))
 }
 
@@ -70,13 +70,13 @@ pub(super) fn jvp<F, M: Matrix<F>, R, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
     tangents: [M; N],
-    read: impl Fn(Parts<F, M>) -> R,
+    read: impl Fn(ResultsOf<F, M>) -> R,
 ) -> Result<(R, R)> {
     let (out, tangents) = results_jvp(op, inputs, tangents)?;
     Ok((read(out.results), read(tangents)))
 }
 
 /// Matrix of an operation with one result.
-pub(super) fn one<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M {
+pub(super) fn one<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M {
     M::from_pair(parts.swap_remove(0))
 }

@@ -1,15 +1,15 @@
 //! Diagonals and traces.
 
 use crate::operation::Part;
-use crate::program::{self, Program};
+use crate::program::{self, MatrixProgram};
 use crate::vocabulary::Matrices;
 use crate::{LinalgError, Result};
 
 use super::matrix::Matrix;
 
-struct Diagonal;
+struct DiagonalOf;
 
-impl Program for Diagonal {
+impl MatrixProgram for DiagonalOf {
     const NAME: &'static str = "diag";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -23,12 +23,12 @@ impl Program for Diagonal {
 /// # Errors
 /// `Tensor` for lack of memory.
 pub fn diag<F, M: Matrix<F>>(a: M) -> Result<M::Vector> {
-    Ok(M::vectors(program::run(&Diagonal, &[a.into_pair()])?))
+    Ok(M::vectors(program::run(&DiagonalOf, &[a.into_pair()])?))
 }
 
 struct Embedded;
 
-impl Program for Embedded {
+impl MatrixProgram for Embedded {
     const NAME: &'static str = "diag_embed";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -46,7 +46,7 @@ pub fn diag_embed<F, M: Matrix<F>>(diagonal: M::Vector) -> Result<M> {
 
 struct Trace;
 
-impl Program for Trace {
+impl MatrixProgram for Trace {
     const NAME: &'static str = "trace";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {

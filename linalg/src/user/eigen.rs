@@ -4,7 +4,7 @@ use crate::eig::{EigOp, EigvalsOp};
 use crate::eigh::{EighOp, EigvalshOp};
 use crate::{Degeneracy, Result};
 
-use super::call::{Parts, jvp, plain, status};
+use super::call::{ResultsOf, jvp, plain, status};
 use super::matrix::Matrix;
 use super::svd::row;
 
@@ -18,7 +18,7 @@ pub struct Eigh<F, M: Matrix<F>> {
 }
 
 impl<F, M: Matrix<F>> Eigh<F, M> {
-    pub(super) fn new(parts: Parts<F, M>) -> Self {
+    pub(super) fn new(parts: ResultsOf<F, M>) -> Self {
         let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
         Self { values: M::real_vector(e), vectors: M::from_pair(v) }
     }
@@ -100,7 +100,7 @@ pub struct Eig<F, M: Matrix<F>> {
 }
 
 impl<F, M: Matrix<F>> Eig<F, M> {
-    fn new(parts: Parts<F, M>) -> Self {
+    fn new(parts: ResultsOf<F, M>) -> Self {
         let [l, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
         Self { values: M::complex_vector(l), vectors: M::complex_matrix(v) }
     }
@@ -143,7 +143,7 @@ pub fn eig_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Eig<F, M>, Eig<F, M>)> {
     jvp(EIG, [a], [da], Eig::new)
 }
 
-fn complex_row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::ComplexVector {
+fn complex_row<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M::ComplexVector {
     M::complex_vector(parts.swap_remove(0))
 }
 

@@ -10,7 +10,7 @@ use crate::polar::{PolarOp, Side};
 use crate::sqrtm::SqrtmOp;
 use crate::svd::SvdFunctionOp;
 
-use super::call::{Parts, jvp, one, plain, status};
+use super::call::{ResultsOf, jvp, one, plain, status};
 use super::matrix::Matrix;
 use super::qr::pair;
 
@@ -25,7 +25,7 @@ pub fn cholesky<F, M: Matrix<F>>(a: M) -> Result<M> {
 
 const UPPER: &str = "cholesky_upper";
 
-fn upper<F, M: Matrix<F>>(parts: Parts<F, M>) -> M {
+fn upper<F, M: Matrix<F>>(parts: ResultsOf<F, M>) -> M {
     M::from_pair(parts[0].adjoint())
 }
 
@@ -80,7 +80,7 @@ pub struct Polar<M> {
 }
 
 impl<M> Polar<M> {
-    pub(super) fn new<F>(parts: Parts<F, M>) -> Self
+    pub(super) fn new<F>(parts: ResultsOf<F, M>) -> Self
     where
         M: Matrix<F>,
     {

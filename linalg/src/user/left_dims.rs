@@ -8,7 +8,7 @@
 
 use crate::call::{Pair, check_tangents, run, with_status, with_tangents};
 use crate::eigh::EighOp;
-use crate::left_dims::Split;
+use crate::left_dims::AxisSplit;
 use crate::operation::MatrixOperation;
 use crate::polar::{PolarOp, Side};
 use crate::qr::{Columns, QrOp};
@@ -17,7 +17,7 @@ use crate::{Degeneracy, MatrixOp, Result};
 use t4a_diff::Array;
 use t4a_tensor::TensorError;
 
-use super::call::{Part, Parts};
+use super::call::{ResultOf, ResultsOf};
 use super::matrix::Matrix;
 use super::svd::{leading_parts, rank};
 
@@ -26,7 +26,7 @@ fn reshape<A: Array>(x: &Pair<A>, sizes: &[usize]) -> Pair<A> {
 }
 
 /// Matrix of a tensor.
-fn matrix<A: Array>(a: &Pair<A>, split: &Split) -> Pair<A> {
+fn matrix<A: Array>(a: &Pair<A>, split: &AxisSplit) -> Pair<A> {
     let sizes = [split.rows().iter().product(), split.cols().iter().product()];
     a.map(|x| x.permute(split.axes()).reshape(&sizes))
 }
@@ -36,9 +36,9 @@ fn factor<F, M: Matrix<F>>(
     op: impl Into<MatrixOp>,
     a: M,
     left: &[usize],
-) -> Result<(Split, Parts<F, M>)> {
+) -> Result<(AxisSplit, ResultsOf<F, M>)> {
     let a = a.into_pair();
-    let split = Split::new(&a.shape(), left)?;
+    let split = AxisSplit::new(&a.shape(), left)?;
     let out = run(op, &[matrix(&a, &split)])?;
     Ok((split, out.results))
 }
@@ -48,9 +48,9 @@ fn factor_ex<F, M: Matrix<F>>(
     op: impl Into<MatrixOp>,
     a: M,
     left: &[usize],
-) -> Result<(Split, Parts<F, M>, Status<F, M>)> {
+) -> Result<(AxisSplit, ResultsOf<F, M>, SingleInfo<F, M>)> {
     let a = a.into_pair();
-    let split = Split::new(&a.shape(), left)?;
+    let split = AxisSplit::new(&a.shape(), left)?;
     let (out, info) = with_status(op, vec![matrix(&a, &split)])?;
     Ok((split, out.results, <M::Single as Matrix<F>>::info(&info, &a.re)?))
 }
@@ -61,31 +61,30 @@ fn factor_jvp<F, M: Matrix<F>>(
     a: M,
     da: M,
     left: &[usize],
-) -> Result<(Split, Parts<F, M>, Parts<F, M>)> {
+) -> Result<(AxisSplit, ResultsOf<F, M>, ResultsOf<F, M>)> {
     let (op, a, da) = (op.into(), a.into_pair(), da.into_pair());
     check_tangents(op.name(), std::slice::from_ref(&a), std::slice::from_ref(&da))?;
-    let split = Split::new(&a.shape(), left)?;
+    let split = AxisSplit::new(&a.shape(), left)?;
     let (out, tangents) = with_tangents(op, &[matrix(&a, &split)], &[matrix(&da, &split)])?;
     Ok((split, out.results, tangents))
 }
 
 /// Status of one matrix, `[1]`.
-type Status<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::Info;
+type SingleInfo<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::Info;
 
 /// Reshapes a factor to `sizes` and converts it to the requested type.
-fn shaped<F, T: Matrix<F>>(op: &'static str, value: Part<F, T>, sizes: &[usize]) -> Result<T> {
+fn shaped<F, T: Matrix<F>>(op: &'static str, value: ResultOf<F, T>, sizes: &[usize]) -> Result<T> {
     if T::RANK != sizes.len() || T::COMPLEX != value.is_complex() {
-        let required =
-            "a factor is asked for as tensor of its rank, 2 to 8, complex if the input is";
+        let required = "a factor type of the same rank, 2 to 8, complex if the input is";
         return Err(TensorError::shape(op, sizes, required).into());
     }
     Ok(T::from_pair(reshape(&value, sizes)))
 }
 
 /// Vector of a row `1 × k`.
-type Flat<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::RealVector;
+type SingularValuesOf<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::RealVector;
 
-fn vector<F, M: Matrix<F>>(row: Part<F, M>) -> Flat<F, M> {
+fn vector<F, M: Matrix<F>>(row: ResultOf<F, M>) -> SingularValuesOf<F, M> {
     <M::Single as Matrix<F>>::real_vector(row)
 }
 
@@ -101,7 +100,7 @@ const SVD: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAU
 const QR: QrOp = QrOp { columns: Columns::Thin };
 const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
 
-type Triplets<F, L, R> = (L, Flat<F, L>, R);
+type Triplets<F, L, R> = (L, SingularValuesOf<F, L>, R);
 
 /// Number of kept singular triplets.
 fn kept<A: Array>(parts: &[Pair<A>], truncation: Option<&Truncation>) -> Result<usize> {
@@ -111,7 +110,11 @@ fn kept<A: Array>(parts: &[Pair<A>], truncation: Option<&Truncation>) -> Result<
     }
 }
 
-fn triplets<F, L, R>(split: &Split, parts: Parts<F, L>, p: usize) -> Result<Triplets<F, L, R>>
+fn triplets<F, L, R>(
+    split: &AxisSplit,
+    parts: ResultsOf<F, L>,
+    p: usize,
+) -> Result<Triplets<F, L, R>>
 where
     L: Matrix<F>,
     R: Matrix<F, Array = L::Array>,
@@ -153,7 +156,7 @@ pub fn svd_left_dims_ex<F, M, L, R>(
     a: M,
     left: &[usize],
     truncation: Option<&Truncation>,
-) -> Result<(Triplets<F, L, R>, Status<F, M>)>
+) -> Result<(Triplets<F, L, R>, SingleInfo<F, M>)>
 where
     M: Matrix<F>,
     L: Matrix<F, Array = M::Array>,
@@ -187,7 +190,7 @@ where
     Ok((triplets(&split, parts, p)?, triplets(&split, tangents, p)?))
 }
 
-fn q_and_r<F, L, R>(split: &Split, parts: Parts<F, L>) -> Result<(L, R)>
+fn q_and_r<F, L, R>(split: &AxisSplit, parts: ResultsOf<F, L>) -> Result<(L, R)>
 where
     L: Matrix<F>,
     R: Matrix<F, Array = L::Array>,
@@ -217,7 +220,7 @@ where
 ///
 /// # Errors
 /// Errors of [`qr_left_dims`] that do not concern the matrix.
-pub fn qr_left_dims_ex<F, M, L, R>(a: M, left: &[usize]) -> Result<((L, R), Status<F, M>)>
+pub fn qr_left_dims_ex<F, M, L, R>(a: M, left: &[usize]) -> Result<((L, R), SingleInfo<F, M>)>
 where
     M: Matrix<F>,
     L: Matrix<F, Array = M::Array>,
@@ -241,9 +244,12 @@ where
     Ok((q_and_r(&split, parts)?, q_and_r(&split, tangents)?))
 }
 
-type Eigenpairs<F, L> = (Flat<F, L>, L);
+type EighFactorsOf<F, L> = (SingularValuesOf<F, L>, L);
 
-fn eigenpairs<F, L: Matrix<F>>(split: &Split, parts: Parts<F, L>) -> Result<Eigenpairs<F, L>> {
+fn eigenpairs<F, L: Matrix<F>>(
+    split: &AxisSplit,
+    parts: ResultsOf<F, L>,
+) -> Result<EighFactorsOf<F, L>> {
     let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     let n = v.shape()[1];
     Ok((vector::<F, L>(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
@@ -253,7 +259,7 @@ fn eigenpairs<F, L: Matrix<F>>(split: &Split, parts: Parts<F, L>) -> Result<Eige
 ///
 /// # Errors
 /// As [`eigh`](super::eigh()); `Tensor` as in [`svd_left_dims`].
-pub fn eigh_left_dims<F, M, L>(a: M, left: &[usize]) -> Result<Eigenpairs<F, L>>
+pub fn eigh_left_dims<F, M, L>(a: M, left: &[usize]) -> Result<EighFactorsOf<F, L>>
 where
     M: Matrix<F>,
     L: Matrix<F, Array = M::Array>,
@@ -266,7 +272,10 @@ where
 ///
 /// # Errors
 /// Errors of [`eigh_left_dims`] that do not concern the matrix.
-pub fn eigh_left_dims_ex<F, M, L>(a: M, left: &[usize]) -> Result<(Eigenpairs<F, L>, Status<F, M>)>
+pub fn eigh_left_dims_ex<F, M, L>(
+    a: M,
+    left: &[usize],
+) -> Result<(EighFactorsOf<F, L>, SingleInfo<F, M>)>
 where
     M: Matrix<F>,
     L: Matrix<F, Array = M::Array>,
@@ -283,7 +292,7 @@ pub fn eigh_left_dims_jvp<F, M, L>(
     a: M,
     da: M,
     left: &[usize],
-) -> Result<(Eigenpairs<F, L>, Eigenpairs<F, L>)>
+) -> Result<(EighFactorsOf<F, L>, EighFactorsOf<F, L>)>
 where
     M: Matrix<F>,
     L: Matrix<F, Array = M::Array>,
@@ -292,7 +301,7 @@ where
     Ok((eigenpairs(&split, parts)?, eigenpairs(&split, tangents)?))
 }
 
-fn u_and_p<F, M, P>(split: &Split, parts: Parts<F, M>, side: Side) -> Result<(M, P)>
+fn u_and_p<F, M, P>(split: &AxisSplit, parts: ResultsOf<F, M>, side: Side) -> Result<(M, P)>
 where
     M: Matrix<F>,
     P: Matrix<F, Array = M::Array>,
@@ -329,7 +338,7 @@ pub fn polar_left_dims_ex<F, M, P>(
     a: M,
     left: &[usize],
     side: Side,
-) -> Result<((M, P), Status<F, M>)>
+) -> Result<((M, P), SingleInfo<F, M>)>
 where
     M: Matrix<F>,
     P: Matrix<F, Array = M::Array>,

@@ -1,15 +1,15 @@
 //! LU factorisation, and linear systems with given factors.
 
-use crate::call::{Found, info, isolated};
+use crate::call::{OperationResults, info, isolated};
 use crate::lu::{LuFactorOp, Pivoting};
 use crate::operation::Part;
-use crate::program::{self, Program};
+use crate::program::{self, MatrixProgram};
 use crate::triangular::{SolveTriangularOp, Triangle, TriangleOp};
 use crate::vocabulary::{Matrices, Region};
 use crate::{Permutation, Result};
 use t4a_tensor::{Tensor, TensorError};
 
-use super::call::{self, Outcome, results, results_ex, results_jvp};
+use super::call::{self, OutcomeOf, results, results_ex, results_jvp};
 use super::matrix::Matrix;
 
 const PARTIAL: LuFactorOp = LuFactorOp { pivoting: Pivoting::Partial };
@@ -89,18 +89,18 @@ pub fn lu_full_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Lu<F, M>, (M, M), M:
 }
 
 impl<F, M: Matrix<F>> Lu<F, M> {
-    fn new(out: Outcome<F, M>) -> Result<Self> {
+    fn new(out: OutcomeOf<F, M>) -> Result<Self> {
         let (l, u) = split::<F, M>(&out.results[0], true)?;
         Ok(Self { l, u, rows: M::indices(out.permutations[0].clone()) })
     }
 }
 
 /// Extracts `L`, with a unit or zero diagonal.
-struct Lower {
+struct UnpackLower {
     unit: bool,
 }
 
-impl Program for Lower {
+impl MatrixProgram for UnpackLower {
     const NAME: &'static str = "lu";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -114,9 +114,9 @@ impl Program for Lower {
     }
 }
 
-struct Upper;
+struct UnpackUpper;
 
-impl Program for Upper {
+impl MatrixProgram for UnpackUpper {
     const NAME: &'static str = "lu";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -127,9 +127,10 @@ impl Program for Upper {
 }
 
 /// Splits packed factors into `L` and `U`.
-fn split<F, M: Matrix<F>>(packed: &call::Part<F, M>, unit: bool) -> Result<(M, M)> {
+fn split<F, M: Matrix<F>>(packed: &call::ResultOf<F, M>, unit: bool) -> Result<(M, M)> {
     let packed = std::slice::from_ref(packed);
-    let (l, u) = (program::run(&Lower { unit }, packed)?, program::run(&Upper, packed)?);
+    let (l, u) =
+        (program::run(&UnpackLower { unit }, packed)?, program::run(&UnpackUpper, packed)?);
     Ok((M::from_pair(l), M::from_pair(u)))
 }
 
@@ -189,7 +190,7 @@ impl<M> LuFactors<M> {
         Ok(Self { packed, rows: read(index, matrix[0])? })
     }
 
-    fn of<F>(mut out: Outcome<F, M>) -> Result<Self>
+    fn of<F>(mut out: OutcomeOf<F, M>) -> Result<Self>
     where
         M: Matrix<F>,
     {
@@ -238,7 +239,7 @@ impl Substitution {
     }
 }
 
-impl Program for Substitution {
+impl MatrixProgram for Substitution {
     const NAME: &'static str = "lu_solve";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -288,7 +289,7 @@ pub fn lu_solve_ex<F, M: Matrix<F>>(
         inputs,
         |inputs| {
             let results = vec![program::run(&substitution, inputs)?];
-            Ok(Found { results, permutations: Vec::new() })
+            Ok(OperationResults { results, permutations: Vec::new() })
         },
         |inputs| info(SolveTriangularOp { triangle: Triangle::UPPER }, inputs),
     )?;

@@ -3,13 +3,13 @@
 use crate::call::Pair;
 use crate::norm::{condition_of_values, of_elements, of_values};
 use crate::operation::Part;
-use crate::program::{self, Program};
+use crate::program::{self, MatrixProgram};
 use crate::svd::SvdvalsOp;
 use crate::vocabulary::{Matrices, RealMatrix};
 use crate::{LinalgError, Result, householder, power};
 use t4a_diff::{Array, Dual, Flags};
 
-use super::call::{self, Parts, jvp, plain, status};
+use super::call::{self, ResultsOf, jvp, plain, status};
 use super::matrix::{Matrix, Ranked};
 use super::solve::{inv_ex, inv_jvp};
 
@@ -17,7 +17,7 @@ pub use crate::norm::Norm;
 
 struct Power(i64);
 
-impl Program for Power {
+impl MatrixProgram for Power {
     const NAME: &'static str = "matrix_power";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -56,9 +56,9 @@ pub fn matrix_power_jvp<F, M: Matrix<F>>(a: M, da: M, k: i64) -> Result<(M, M)> 
     Ok((M::from_pair(value), M::from_pair(tangent)))
 }
 
-struct Elements(Norm);
+struct ElementwiseNorm(Norm);
 
-impl Program for Elements {
+impl MatrixProgram for ElementwiseNorm {
     const NAME: &'static str = "matrix_norm";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -79,16 +79,16 @@ fn check_norm<F, M: Matrix<F>>(op: &'static str, a: &M, norm: Norm) -> Result<()
 /// # Errors
 /// `Tensor` for extrema over no values; spectral norms `NonFinite`, `NoConvergence` with the batch index.
 pub fn matrix_norm<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
-    check_norm(Elements::NAME, &a, norm)?;
+    check_norm(ElementwiseNorm::NAME, &a, norm)?;
     Ok(M::real_number(measure(a, norm)?))
 }
 
-fn measure<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<call::Part<F, M>> {
+fn measure<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<call::ResultOf<F, M>> {
     match norm.is_spectral() {
         true => plain(SvdvalsOp, [a], |parts| of_row(&parts[0], |s| of_values(s, norm)))
             .and_then(|value| value)
-            .map_err(|error| error.of(Elements::NAME)),
-        false => program::run(&Elements(norm), &[a.into_pair()]),
+            .map_err(|error| error.of(ElementwiseNorm::NAME)),
+        false => program::run(&ElementwiseNorm(norm), &[a.into_pair()]),
     }
 }
 
@@ -109,7 +109,7 @@ pub fn matrix_norm_jvp<F, M: Matrix<F>>(
     da: M,
     norm: Norm,
 ) -> Result<(M::RealNumber, M::RealNumber)> {
-    check_norm(Elements::NAME, &a, norm)?;
+    check_norm(ElementwiseNorm::NAME, &a, norm)?;
     let (value, tangent) = measure_jvp(a, da, norm)?;
     Ok((M::real_number(value), M::real_number(tangent)))
 }
@@ -118,15 +118,17 @@ fn measure_jvp<F, M: Matrix<F>>(
     a: M,
     da: M,
     norm: Norm,
-) -> Result<(call::Part<F, M>, call::Part<F, M>)> {
+) -> Result<(call::ResultOf<F, M>, call::ResultOf<F, M>)> {
     Ok(match norm.is_spectral() {
         true => {
             // These norms are linear in the values, and the tangents have the same order.
-            let read = |parts: Parts<F, M>| of_row(&parts[0], |s| of_values(s, norm));
+            let read = |parts: ResultsOf<F, M>| of_row(&parts[0], |s| of_values(s, norm));
             let (value, tangent) = jvp(SvdvalsOp, [a], [da], read)?;
             (value?, tangent?)
         }
-        false => program::with_tangents(&Elements(norm), &[a.into_pair()], &[da.into_pair()])?,
+        false => {
+            program::with_tangents(&ElementwiseNorm(norm), &[a.into_pair()], &[da.into_pair()])?
+        }
     })
 }
 
@@ -150,7 +152,7 @@ where
     X: Ranked<F>,
     N: Ranked<F, Array = X::Array>,
 {
-    Ok(number::<F, N>(program::run(&Elements(Norm::Frobenius), &[flat(&x.into_pair())])?))
+    Ok(number::<F, N>(program::run(&ElementwiseNorm(Norm::Frobenius), &[flat(&x.into_pair())])?))
 }
 
 /// [`norm`] and its tangent along `dx`.
@@ -163,7 +165,7 @@ where
     N: Ranked<F, Array = X::Array>,
 {
     let (x, dx) = (flat(&x.into_pair()), flat(&dx.into_pair()));
-    let (value, tangent) = program::with_tangents(&Elements(Norm::Frobenius), &[x], &[dx])?;
+    let (value, tangent) = program::with_tangents(&ElementwiseNorm(Norm::Frobenius), &[x], &[dx])?;
     Ok((number::<F, N>(value), number::<F, N>(tangent)))
 }
 
@@ -171,7 +173,7 @@ where
 /// products of two inverses, which may overflow.
 struct NearOne;
 
-impl Program for NearOne {
+impl MatrixProgram for NearOne {
     const NAME: &'static str = "cond";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
@@ -191,7 +193,7 @@ pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     let shape = a.clone().into_pair().shape();
     if matches!(norm, Norm::Two | Norm::MinusTwo) {
         check_norm(NAME, &a, norm)?;
-        let read = |parts: Parts<F, M>| of_row(&parts[0], |s| condition_of_values(s, norm));
+        let read = |parts: ResultsOf<F, M>| of_row(&parts[0], |s| condition_of_values(s, norm));
         let value = plain(SvdvalsOp, [a], read).and_then(|value| value);
         return value.map(M::real_number).map_err(|error| error.of(NAME));
     }
@@ -263,7 +265,7 @@ pub fn cond_jvp<F, M: Matrix<F>>(
 }
 
 /// [`measure`] with NaN for matrices of NaN.
-fn measure_inverse<F, M: Matrix<F>>(inverse: M, norm: Norm) -> Result<call::Part<F, M>> {
+fn measure_inverse<F, M: Matrix<F>>(inverse: M, norm: Norm) -> Result<call::ResultOf<F, M>> {
     match norm.is_spectral() {
         true => {
             let (parts, _) = status(SvdvalsOp, [inverse], |parts| parts)?;
@@ -275,7 +277,7 @@ fn measure_inverse<F, M: Matrix<F>>(inverse: M, norm: Norm) -> Result<call::Part
 
 struct Reflections;
 
-impl Program for Reflections {
+impl MatrixProgram for Reflections {
     const NAME: &'static str = "householder_product";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {

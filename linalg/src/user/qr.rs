@@ -4,7 +4,7 @@ use crate::Result;
 use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 use t4a_diff::Array;
 
-use super::call::{Outcome, Parts, jvp, plain, results, results_ex, results_jvp, status};
+use super::call::{OutcomeOf, ResultsOf, jvp, plain, results, results_ex, results_jvp, status};
 use super::matrix::Matrix;
 
 /// QR factorisation `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`; the diagonal of `R` is real and
@@ -18,13 +18,13 @@ pub struct Qr<M> {
 }
 
 /// The two matrices of a result.
-pub(super) fn pair<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
+pub(super) fn pair<F, M: Matrix<F>>(parts: ResultsOf<F, M>) -> (M, M) {
     let [a, b] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     (M::from_pair(a), M::from_pair(b))
 }
 
 impl<M> Qr<M> {
-    pub(super) fn new<F>(parts: Parts<F, M>) -> Self
+    pub(super) fn new<F>(parts: ResultsOf<F, M>) -> Self
     where
         M: Matrix<F>,
     {
@@ -124,7 +124,7 @@ pub fn qr_pivoted_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Qr<M>, Qr<M>, M::
     Ok((Qr::new(out.results), Qr::new(tangents), cols))
 }
 
-fn columns<F, M: Matrix<F>>(out: &Outcome<F, M>) -> M::Indices {
+fn columns<F, M: Matrix<F>>(out: &OutcomeOf<F, M>) -> M::Indices {
     M::indices(out.permutations[0].clone())
 }
 
@@ -160,13 +160,13 @@ fn reversed<F, M: Matrix<F>>(a: M, from_last: &[usize]) -> M {
 }
 
 /// QL factors from the QR factorisation `A J = (Q J)(J L J)`, where `J` reverses an axis.
-fn ql_factors<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
+fn ql_factors<F, M: Matrix<F>>(parts: ResultsOf<F, M>) -> (M, M) {
     let (q, r) = pair(parts);
     (reversed(q, &[1]), reversed(r, &[1, 2]))
 }
 
 /// RQ factors from the LQ factorisation `J A = (J R J)(J Q)`.
-fn rq_factors<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
+fn rq_factors<F, M: Matrix<F>>(parts: ResultsOf<F, M>) -> (M, M) {
     let (l, q) = pair(parts);
     (reversed(l, &[1, 2]), reversed(q, &[2]))
 }

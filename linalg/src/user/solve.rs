@@ -7,14 +7,14 @@ use crate::inverse::InvOp;
 use crate::lstsq::{LstsqMinNormOp, LstsqOp, residuals};
 use crate::operation::Part;
 use crate::pinv::PinvOp;
-use crate::program::{self, Program};
+use crate::program::{self, MatrixProgram};
 use crate::solve::SolveOp;
 use crate::triangular::{SolveTriangularOp, Triangle};
 use crate::vocabulary::Matrices;
 use t4a_diff::Array;
 use t4a_tensor::TensorError;
 
-use super::call::{Parts, jvp, one, plain, status};
+use super::call::{ResultsOf, jvp, one, plain, status};
 use super::matrix::Matrix;
 use super::matrix::RightHandSide;
 use super::systems;
@@ -122,9 +122,9 @@ pub fn lstsq_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     systems::jvp(LstsqOp, a, b, da, db)
 }
 
-struct Residuals;
+struct LstsqResiduals;
 
-impl Program for Residuals {
+impl MatrixProgram for LstsqResiduals {
     const NAME: &'static str = "lstsq_residuals";
 
     fn run<A: Matrices>(&self, inputs: &[A]) -> Part<A> {
@@ -140,7 +140,7 @@ impl Program for Residuals {
 pub fn lstsq_residuals<F, M: Matrix<F>>(a: M, b: M, x: M) -> Result<M::RealVector> {
     let inputs = [a.into_pair(), b.into_pair(), x.into_pair()];
     check_residuals(&inputs)?;
-    Ok(M::real_vector(program::run(&Residuals, &inputs)?))
+    Ok(M::real_vector(program::run(&LstsqResiduals, &inputs)?))
 }
 
 /// The residuals and their tangents along `dA`, `dB` and `dX`.
@@ -154,17 +154,17 @@ pub fn lstsq_residuals_jvp<F, M: Matrix<F>>(
     let inputs = [a.into_pair(), b.into_pair(), x.into_pair()];
     check_residuals(&inputs)?;
     let tangents = [da.into_pair(), db.into_pair(), dx.into_pair()];
-    let (value, tangent) = program::with_tangents(&Residuals, &inputs, &tangents)?;
+    let (value, tangent) = program::with_tangents(&LstsqResiduals, &inputs, &tangents)?;
     Ok((M::real_vector(value), M::real_vector(tangent)))
 }
 
 fn check_residuals<A: Array>(inputs: &[Pair<A>; 3]) -> Result<()> {
     let [a, b, x] = [&inputs[0], &inputs[1], &inputs[2]].map(Pair::shape);
-    check_rows(Residuals::NAME, &inputs[0], &inputs[1])?;
+    check_rows(LstsqResiduals::NAME, &inputs[0], &inputs[1])?;
     let batch = a.len() - 2;
     if x[..batch] != a[..batch] || x[batch] != a[batch + 1] || x[batch + 1] != b[batch + 1] {
         let required = "a solution […, n, r]";
-        return Err(TensorError::shapes(Residuals::NAME, &a, &x, required).into());
+        return Err(TensorError::shapes(LstsqResiduals::NAME, &a, &x, required).into());
     }
     Ok(())
 }
@@ -275,7 +275,7 @@ pub fn det<F, M: Matrix<F>>(a: M) -> Result<M::Number> {
     plain(DetOp, [a], number::<F, M>)
 }
 
-fn number<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::Number {
+fn number<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M::Number {
     M::number(parts.swap_remove(0))
 }
 
@@ -325,7 +325,7 @@ pub fn slogdet_jvp<F, M: Matrix<F>>(
     jvp(SlogdetOp, [a], [da], numbers::<F, M>)
 }
 
-fn numbers<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M::Number, M::RealNumber) {
+fn numbers<F, M: Matrix<F>>(parts: ResultsOf<F, M>) -> (M::Number, M::RealNumber) {
     let [sign, log] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     (M::number(sign), M::real_number(log))
 }

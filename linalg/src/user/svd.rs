@@ -6,7 +6,7 @@ use crate::{Degeneracy, Result};
 use t4a_diff::Array;
 use t4a_tensor::DType;
 
-use super::call::{Parts, jvp, one, plain, status};
+use super::call::{ResultsOf, jvp, one, plain, status};
 use super::matrix::Matrix;
 
 /// Singular value decomposition `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`, singular values
@@ -22,7 +22,7 @@ pub struct Svd<F, M: Matrix<F>> {
 }
 
 impl<F, M: Matrix<F>> Svd<F, M> {
-    pub(super) fn new(parts: Parts<F, M>) -> Self {
+    pub(super) fn new(parts: ResultsOf<F, M>) -> Self {
         let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
         Self { u: M::from_pair(u), s: M::real_vector(s), vh: M::from_pair(vh) }
     }
@@ -101,7 +101,7 @@ pub fn svd_full_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M
 }
 
 /// Row of an operation with one result.
-pub(super) fn row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::RealVector {
+pub(super) fn row<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M::RealVector {
     M::real_vector(parts.swap_remove(0))
 }
 
@@ -227,14 +227,14 @@ pub fn low_rank_jvp<F, M: Matrix<F>>(a: M, da: M, rank: usize) -> Result<(M, M)>
 }
 
 pub(super) fn truncated<F, M: Matrix<F>>(
-    parts: Parts<F, M>,
+    parts: ResultsOf<F, M>,
     truncation: &Truncation,
 ) -> Result<TruncatedSvd<F, M>> {
     let (p, error) = rank(&parts[1], truncation)?;
     Ok(TruncatedSvd { kept: leading(parts, p), error: M::real_number(error) })
 }
 
-fn leading<F, M: Matrix<F>>(parts: Parts<F, M>, p: usize) -> Svd<F, M> {
+fn leading<F, M: Matrix<F>>(parts: ResultsOf<F, M>, p: usize) -> Svd<F, M> {
     Svd::new(leading_parts(parts, p))
 }
 

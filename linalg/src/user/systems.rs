@@ -8,14 +8,14 @@ use crate::systems::{Movable, Systems, tensor_inverse, tensor_system};
 use crate::triangular::{SolveTriangularOp, Triangle, TriangleOp};
 use crate::{LinalgError, MatrixOp, Result};
 
-use super::call::{self, Part};
+use super::call::{self, ResultOf};
 use super::matrix::{Matrix, Ranked, RightHandSide};
 
 /// Plan of a system. A mismatch of rows is reported by the operation.
 fn plan<F, M: Matrix<F>>(
     op: MatrixOp,
-    a: &Part<F, M>,
-    b: &Part<F, M>,
+    a: &ResultOf<F, M>,
+    b: &ResultOf<F, M>,
     fold: bool,
 ) -> Result<Systems> {
     Systems::new(op.name(), &a.shape(), &b.shape(), fold)
@@ -67,7 +67,11 @@ pub(super) fn jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     Ok((read(x)?, read(dx)?))
 }
 
-fn pair<F, M: Matrix<F>>(systems: &Systems, a: Part<F, M>, b: Part<F, M>) -> Result<[M; 2]> {
+fn pair<F, M: Matrix<F>>(
+    systems: &Systems,
+    a: ResultOf<F, M>,
+    b: ResultOf<F, M>,
+) -> Result<[M; 2]> {
     Ok([M::from_pair(systems.matrices(a)?), M::from_pair(systems.columns(b)?)])
 }
 
@@ -188,7 +192,7 @@ pub fn solve_triangular_right_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
 /// Reshapes `value` and converts it to the requested type.
 fn shaped<F, X: Ranked<F>>(op: &'static str, value: Pair<X::Array>, shape: &[usize]) -> Result<X> {
     if X::RANK != shape.len() || X::COMPLEX != value.is_complex() {
-        let required = "the result is asked for in its rank, complex if the input is";
+        let required = "a result type of the same rank, complex if the input is";
         return Err(t4a_tensor::TensorError::shape(op, shape, required).into());
     }
     Ok(X::from_pair(value.reshaped(shape)?))

@@ -15,14 +15,14 @@ use crate::triangular::Triangle;
 
 /// Value and tangent; `None` is a zero tangent.
 #[derive(Clone, Debug)]
-pub struct Dual<M> {
+pub struct DualMatrix<M> {
     /// The value.
     pub value: M,
     /// Its tangent.
     pub tangent: Option<M>,
 }
 
-impl<M: Matrices> Dual<M> {
+impl<M: Matrices> DualMatrix<M> {
     /// Value with a tangent.
     pub fn new(value: M, tangent: M) -> Self {
         Self { value, tangent: Some(tangent) }
@@ -40,8 +40,8 @@ impl<M: Matrices> Dual<M> {
     }
 
     /// Applies the linear map `f` to value and tangent.
-    fn linear<N: Matrices>(&self, f: impl Fn(&M) -> N) -> Dual<N> {
-        Dual { value: f(&self.value), tangent: self.tangent.as_ref().map(f) }
+    fn linear<N: Matrices>(&self, f: impl Fn(&M) -> N) -> DualMatrix<N> {
+        DualMatrix { value: f(&self.value), tangent: self.tangent.as_ref().map(f) }
     }
 }
 
@@ -59,9 +59,9 @@ fn sum<M: Matrices>(value: &M, a: Option<M>, b: Option<M>) -> Option<M> {
     }
 }
 
-impl<M: Matrices> Matrices for Dual<M> {
-    type Real = Dual<M::Real>;
-    type Complex = Dual<M::Complex>;
+impl<M: Matrices> Matrices for DualMatrix<M> {
+    type Real = DualMatrix<M::Real>;
+    type Complex = DualMatrix<M::Complex>;
     const IS_COMPLEX: bool = M::IS_COMPLEX;
 
     fn rows(&self) -> usize {
@@ -137,7 +137,7 @@ impl<M: Matrices> Matrices for Dual<M> {
         Self::constant_of(self.value.constant(m, n, c))
     }
     fn each(&self, values: &[f64]) -> Self::Real {
-        Dual::constant_of(self.value.each(values))
+        DualMatrix::constant_of(self.value.each(values))
     }
     fn re(&self) -> Self::Real {
         self.linear(M::re)
@@ -194,7 +194,7 @@ impl<M: Matrices> Matrices for Dual<M> {
         Self::constant_of(M::failed(error))
     }
     fn svdvals(&self) -> Self::Real {
-        Dual::constant_of(self.value.svdvals())
+        DualMatrix::constant_of(self.value.svdvals())
     }
     fn det(&self) -> Self {
         let value = self.value.det();
@@ -205,14 +205,14 @@ impl<M: Matrices> Matrices for Dual<M> {
         Self::constant_of(self.value.detached())
     }
     fn largest(&self) -> Self::Real {
-        Dual::constant_of(self.value.largest())
+        DualMatrix::constant_of(self.value.largest())
     }
     fn error(&self) -> Option<LinalgError> {
         self.value.error().or_else(|| self.tangent.as_ref()?.error())
     }
     fn activity(&self) -> Self::Real {
         let value = self.value.activity();
-        Dual::constant_of(match &self.tangent {
+        DualMatrix::constant_of(match &self.tangent {
             Some(tangent) => value.add(&tangent.activity()),
             None => value,
         })
@@ -222,7 +222,7 @@ impl<M: Matrices> Matrices for Dual<M> {
     }
 }
 
-impl<R: RealMatrices<Real = R>> RealMatrices for Dual<R> {
+impl<R: RealMatrices<Real = R>> RealMatrices for DualMatrix<R> {
     fn recip(&self) -> Self {
         let value = self.value.recip();
         let tangent = self.tangent.as_ref().map(|t| t.mul(&value.mul(&value)).neg());

@@ -15,7 +15,7 @@ use t4a_tensor::route::{Path, Route};
 
 use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
 use super::{Batched, Matrices, RealMatrices, Region, Triangle};
-use crate::batch::{Output, Status, Views, flops, run};
+use crate::batch::{MatrixStatus, ResultBuffer, Views, flops, run};
 use crate::error::{LinalgError, Result};
 use crate::operation::MatrixOperation;
 use crate::permutation::Permutation;
@@ -37,7 +37,7 @@ fn matmul<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
             t4a_tensor::TensorError::shapes("matmul", a.shape(), b.shape(), required).into()
         );
     }
-    let mut out = Output::<T>::new(batch_of(a), m, n)?;
+    let mut out = ResultBuffer::<T>::new(batch_of(a), m, n)?;
     let slots = out.mats()?;
     let (lhs, rhs) = (Views::spread("matmul", a)?, Views::spread("matmul", b)?);
     run(
@@ -47,7 +47,7 @@ fn matmul<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
         |_| Ok(()),
         |(), index, out, par| {
             T::matmul(out.as_mut(), lhs.get(index), rhs.get(index), par);
-            Status::Done
+            MatrixStatus::Done
         },
     )?;
     out.matrices(Route::native(Path::GemmLibrary))
@@ -102,7 +102,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         self.with(below, |a, b| {
             let (upper, lower) = (Views::of("stack", a)?, Views::of("stack", b)?);
             let (m, n) = (self.rows(), self.cols());
-            let mut out = Output::<T>::new(batch_of(a), m + below.rows(), n)?;
+            let mut out = ResultBuffer::<T>::new(batch_of(a), m + below.rows(), n)?;
             for (index, mut out) in out.mats()?.into_iter().enumerate() {
                 out.as_mut().subrows_mut(0, m).copy_from(upper.get(index));
                 out.as_mut().subrows_mut(m, below.rows()).copy_from(lower.get(index));
@@ -115,7 +115,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
             let (m, n) = (self.rows(), self.cols());
             let order = p.of_rows("permute_rows", batch_of(t), m)?;
             let views = Views::of("permute_rows", t)?;
-            let mut out = Output::<T>::new(batch_of(t), m, n)?;
+            let mut out = ResultBuffer::<T>::new(batch_of(t), m, n)?;
             for (index, mut out) in out.mats()?.into_iter().enumerate() {
                 let (source, p) = (views.get(index), &order[index * m..(index + 1) * m]);
                 for j in 0..n {
@@ -217,7 +217,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     fn largest(&self) -> Self::Real {
         self.then(|t| {
             let views = Views::of("largest", t)?;
-            let mut out = Output::<T::R>::new(batch_of(t), 1, 1)?;
+            let mut out = ResultBuffer::<T::R>::new(batch_of(t), 1, 1)?;
             for (index, largest) in out.slices()?.into_iter().enumerate() {
                 let a = views.get(index);
                 for j in 0..a.ncols() {
@@ -287,7 +287,7 @@ where
     fn smallest_real(&self) -> Self {
         self.then(|t| {
             let views = Views::of("smallest", t)?;
-            let mut out = Output::<T>::new(batch_of(t), 1, 1)?;
+            let mut out = ResultBuffer::<T>::new(batch_of(t), 1, 1)?;
             for (index, smallest) in out.slices()?.into_iter().enumerate() {
                 let a = views.get(index);
                 smallest[0] = <T as t4a_algebra::Float>::INFINITY;

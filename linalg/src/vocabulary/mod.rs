@@ -7,7 +7,7 @@
 //!
 //! Implementors: [`RealMatrix`] and [`ComplexMatrix`] over any array of `t4a-diff` (recorded on a tape, or with
 //! tangents on dual numbers), [`Batched`] (engine tensors of one type, with a complex matrix as one tensor), and
-//! [`Dual`] (any implementor with a tangent, for programs).
+//! [`DualMatrix`] (any implementor with a tangent, for programs).
 //!
 //! Convention (that of PyTorch): for a real loss `L`, the cotangent of `A` is
 //! `Ā = ∂L/∂Re A + i ∂L/∂Im A`, so `dL = Re⟨Ā, dA⟩` with `⟨X, Y⟩ = tr(Xᴴ Y)`.
@@ -24,7 +24,7 @@ mod triangle;
 use std::ops::Range;
 
 pub use batched::Batched;
-pub use dual::Dual;
+pub use dual::DualMatrix;
 pub use factors::{Carrier, Factors, Spectrum};
 pub use matrix::{ComplexMatrix, RealMatrix};
 pub use triangle::{Triangle, TriangleOp};

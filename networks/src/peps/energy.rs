@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use t4a_diff::operation::Keep;
 use t4a_diff::{Array, Cotangents, Dual, Eager, Meta, Operation, Outcome, Reverse, Value};
-use t4a_linalg::krylov::{KrylovOptions, Parts, gmres};
+use t4a_linalg::krylov::{ArrayVector, KrylovOptions, gmres};
 use t4a_structured::{GradedTensor, Leg, Sector, Spec};
 
 use super::fixed::FixedStep;
@@ -149,10 +149,10 @@ impl<S: Sector> SymmetricEnergy<S> {
             pullback(&[(next.corner().re(), corner), (next.edge().re(), edge)], &variables)
         };
         let packed = |x: &[Eager]| <Eager as Array>::cat(&x[1..], 0);
-        let map = |x: &Parts<Eager>| -> Result<Parts<Eager>> {
-            Ok(Parts { re: x.re.sub(&packed(&through(&x.re)?)), im: None })
+        let map = |x: &ArrayVector<Eager>| -> Result<ArrayVector<Eager>> {
+            Ok(ArrayVector { re: x.re.sub(&packed(&through(&x.re)?)), im: None })
         };
-        let b = Parts { re: packed(&direct), im: None };
+        let b = ArrayVector { re: packed(&direct), im: None };
         let options = KrylovOptions::new().tolerance(1e-10).subspace(60).max_applications(300);
         let solution = gmres(map, &b, None, &options)?;
         let bound = 1e-6 * t4a_linalg::krylov::Vector::norm(&b).map_err(NetworksError::from)?;

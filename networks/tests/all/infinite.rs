@@ -35,8 +35,8 @@ fn energies_of_infinite_chains() {
     let (found, search) = energy(&h, ["Up", "Up"], 16);
     assert!((found - exact).abs() < 1e-7, "{found}, exact {exact}");
     assert!(search.entropy().unwrap() < 0.5);
-    // Order decays over 1 / ln g sites, the field, of two excitations, over half of that; few states of a bond
-    // stand for a continuum and decay faster.
+    // The order parameter is correlated over 1 / ln g sites, the field (two excitations) over half of that; with few
+    // bond states the continuum is approximated and correlation lengths are shorter.
     let lengths = [1, 0].map(|charge| search.correlation_length(Z2::new(charge)).unwrap());
     assert!((lengths[0] * 2f64.ln() - 1.0).abs() < 0.15, "{lengths:?}");
     assert!((lengths[1] * 2f64.ln() - 0.5).abs() < 0.15, "{lengths:?}");

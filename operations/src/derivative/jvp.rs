@@ -13,7 +13,7 @@ use crate::{AnyOperation, OperationError};
 /// Inputs: operands, then the tangents of the active operands. Outputs: results, then their tangents. Integer results
 /// are those of the operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Data")]
+#[serde(try_from = "JvpData")]
 pub struct Jvp {
     pub(super) op: Box<AnyOperation>,
     moving: Vec<bool>,
@@ -21,15 +21,15 @@ pub struct Jvp {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Data {
+struct JvpData {
     op: Box<AnyOperation>,
     moving: Vec<bool>,
 }
 
-impl TryFrom<Data> for Jvp {
+impl TryFrom<JvpData> for Jvp {
     type Error = OperationError;
 
-    fn try_from(data: Data) -> Result<Self, OperationError> {
+    fn try_from(data: JvpData) -> Result<Self, OperationError> {
         Self::new(*data.op, data.moving)
     }
 }

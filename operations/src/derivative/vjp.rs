@@ -13,7 +13,7 @@ use crate::{AnyOperation, OperationError};
 /// Inputs: operands, then the cotangents of the given results. Outputs: the cotangents of the wanted operands. The
 /// forward computation is repeated in each call; nothing is saved between calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Data")]
+#[serde(try_from = "VjpData")]
 pub struct Vjp {
     pub(super) op: Box<AnyOperation>,
     given: Vec<bool>,
@@ -22,16 +22,16 @@ pub struct Vjp {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Data {
+struct VjpData {
     op: Box<AnyOperation>,
     given: Vec<bool>,
     wanted: Vec<bool>,
 }
 
-impl TryFrom<Data> for Vjp {
+impl TryFrom<VjpData> for Vjp {
     type Error = OperationError;
 
-    fn try_from(data: Data) -> Result<Self, OperationError> {
+    fn try_from(data: VjpData) -> Result<Self, OperationError> {
         Self::new(*data.op, data.given, data.wanted)
     }
 }
@@ -106,7 +106,7 @@ impl Operation for Vjp {
         let results = self.op.results(own)?;
         if results.len() != self.given.len() {
             let (has, said) = (results.len(), self.given.len());
-            return Err(refused(&self.op, format!("it has {has} results, {said} are described")));
+            return Err(refused(&self.op, format!("it has {has} results, the mask has {said}")));
         }
         for (i, cotangent) in places(&self.given).zip(cotangents) {
             // Some callers represent a 0-d array with shape [1].

@@ -16,7 +16,9 @@ use t4a_scan::{
     MatrixRecurrence, Recurrent, Running,
 };
 use t4a_structured::plan::MatrixList;
-use t4a_structured::{ByMatrix, ContractOver, Direction, Inner, Leg, Norm, Pattern, Spec, U1};
+use t4a_structured::{
+    ByMatrix, ContractOver, Direction, FrobeniusNorm, InnerProduct, Leg, Pattern, Spec, U1,
+};
 use t4a_tensor::{AnyTensor, Tensor};
 
 pub(crate) fn floats(shape: &[usize], seed: u64) -> Value<Eager> {
@@ -91,8 +93,8 @@ fn structured() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
         (network.into(), both()),
         (exp.into(), vec![of(&b, 2)]),
         (a.numbers(1).unwrap().into(), vec![of(&a, 1), floats(&[5], 5)]),
-        (Inner { complex: false }.into(), vec![of(&a, 1), of(&a, 2)]),
-        (Norm { complex: false }.into(), one()),
+        (InnerProduct { complex: false }.into(), vec![of(&a, 1), of(&a, 2)]),
+        (FrobeniusNorm { complex: false }.into(), one()),
         (ContractOver { plan: over.clone(), semiring: FloatSemiring::MaxPlus }.into(), blocks()),
         (ContractOver { plan: over, semiring: FloatSemiring::LogSumExp }.into(), blocks()),
     ]

@@ -10,7 +10,7 @@ use t4a_diff::Array;
 
 use super::{BlockSparseTensor, Pattern};
 use crate::error::{Result, StructuredError};
-use crate::graded::data::Elements;
+use crate::graded::data::ElementData;
 use crate::picture::picture;
 
 #[derive(Serialize, Deserialize)]
@@ -20,9 +20,9 @@ struct PatternData {
 }
 
 #[derive(Serialize, Deserialize)]
-struct TensorData {
+struct BlockSparseData {
     pattern: PatternData,
-    data: Elements,
+    data: ElementData,
 }
 
 impl From<&Pattern> for PatternData {
@@ -46,14 +46,14 @@ impl<'de> Deserialize<'de> for Pattern {
 
 impl<A: Array> Serialize for BlockSparseTensor<A> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let data = Elements::new(&self.data).map_err(W::Error::custom)?;
-        TensorData { pattern: PatternData::from(&*self.pattern), data }.serialize(serializer)
+        let data = ElementData::new(&self.data).map_err(W::Error::custom)?;
+        BlockSparseData { pattern: PatternData::from(&*self.pattern), data }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for BlockSparseTensor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let TensorData { pattern, data } = TensorData::deserialize(deserializer)?;
+        let BlockSparseData { pattern, data } = BlockSparseData::deserialize(deserializer)?;
         let read = || -> Result<Self, StructuredError> {
             let pattern = Pattern::new(pattern.legs, pattern.blocks)?;
             Self::new(Arc::new(pattern), data.read()?.into())

@@ -21,7 +21,7 @@ use t4a_einsum::FloatSemiring;
 use crate::error::{Result, StructuredError};
 use crate::leg::{MOST_BLOCKS, MOST_ELEMENTS};
 use crate::operation::{Contract, ContractOver, Rearrange, one};
-use crate::plan::{Axis, Builder, Contraction, Products, View};
+use crate::plan::{ContractionPlan, MatrixView, MoveAxis, Products, RearrangementBuilder};
 
 /// Block structure: partition of each axis, stored blocks and their offsets in the buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +49,7 @@ impl Pattern {
         let op = "block pattern";
         let invalid = |message| Err(StructuredError::Invalid { op, message });
         if legs.iter().flatten().any(|&size| size == 0) {
-            return invalid(format!("parts of size 0 in {legs:?}"));
+            return invalid(format!("block sizes of 0 in {legs:?}"));
         }
         if blocks.len() > MOST_BLOCKS {
             return Err(StructuredError::TooLarge { op, what: "blocks", limit: MOST_BLOCKS });
@@ -58,7 +58,7 @@ impl Pattern {
             let inside = block.len() == legs.len()
                 && block.iter().zip(&legs).all(|(&part, leg)| (part as usize) < leg.len());
             if !inside {
-                return invalid(format!("block {block:?} is not one of the axes"));
+                return invalid(format!("block {block:?} is out of range"));
             }
             match i.checked_sub(1).map(|before| blocks[before].cmp(block)) {
                 None | Some(Ordering::Less) => {}
@@ -121,7 +121,7 @@ impl Pattern {
             return Ok(());
         }
         let (lhs, rhs) = (format!("{lhs:?}"), format!("{rhs:?}"));
-        let required = "parts of the same sizes";
+        let required = "equal block sizes";
         Err(StructuredError::LegMismatch { op, axis, lhs, other: other_axis, rhs, required })
     }
 
@@ -139,10 +139,10 @@ impl Pattern {
         if axes.iter().copied().eq(0..axes.len()) {
             return None;
         }
-        let mut build = Builder::new(self.len, self.len);
+        let mut build = RearrangementBuilder::new(self.len, self.len);
         for (i, &offset) in self.offsets.iter().enumerate() {
             let all: Vec<usize> = (0..self.legs.len()).collect();
-            let axis = |(k, &axis): (usize, &usize)| Axis {
+            let axis = |(k, &axis): (usize, &usize)| MoveAxis {
                 size: self.size(i, &[axis]),
                 from: self.size(i, &all[axis + 1..]),
                 to: self.size(i, &axes[k + 1..]),
@@ -158,13 +158,13 @@ impl Pattern {
     /// Cost: O(blocks + pairs log pairs), plus the matrix products.
     ///
     /// # Errors
-    /// `Axis`, `Rank`, `LegMismatch`.
+    /// `MoveAxis`, `Rank`, `LegMismatch`.
     pub fn contract(
         &self,
         other: &Self,
         axes: &[usize],
         other_axes: &[usize],
-    ) -> Result<(Self, Arc<Contraction>)> {
+    ) -> Result<(Self, Arc<ContractionPlan>)> {
         let (op, a, b) = ("contract", self, other);
         if axes.len() != other_axes.len() {
             let (required, given) = (axes.len(), other_axes.len());
@@ -193,7 +193,7 @@ impl Pattern {
         let legs = fa.iter().map(|&axis| a.legs[axis].clone());
         let legs = legs.chain(fb.iter().map(|&axis| b.legs[axis].clone())).collect();
         let c = Pattern::new(legs, blocks)?;
-        let view = |p: &Pattern, i: usize, rows: &[usize], cols: &[usize]| View {
+        let view = |p: &Pattern, i: usize, rows: &[usize], cols: &[usize]| MatrixView {
             offset: p.offsets[i],
             rows: p.size(i, rows),
             cols: p.size(i, cols),
@@ -201,9 +201,10 @@ impl Pattern {
         };
         let (rows, cols): (Vec<usize>, Vec<usize>) =
             ((0..fa.len()).collect(), (fa.len()..fa.len() + fb.len()).collect());
-        let va: Vec<View> = (0..a.blocks.len()).map(|i| view(a, i, &fa, axes)).collect();
-        let vb: Vec<View> = (0..b.blocks.len()).map(|j| view(b, j, other_axes, &fb)).collect();
-        let vc: Vec<View> = (0..c.blocks.len()).map(|k| view(&c, k, &rows, &cols)).collect();
+        let va: Vec<MatrixView> = (0..a.blocks.len()).map(|i| view(a, i, &fa, axes)).collect();
+        let vb: Vec<MatrixView> =
+            (0..b.blocks.len()).map(|j| view(b, j, other_axes, &fb)).collect();
+        let vc: Vec<MatrixView> = (0..c.blocks.len()).map(|k| view(&c, k, &rows, &cols)).collect();
         let place = |block: &Vec<u32>| c.blocks.binary_search(block).unwrap_or(0) as u32;
         let terms: Vec<[u32; 3]> =
             pairs.iter().map(|(block, i, j)| [*i as u32, *j as u32, place(block)]).collect();
@@ -211,7 +212,7 @@ impl Pattern {
         let enter_b = b.turned(&[other_axes, &fb[..]].concat());
         let plan = |enter: Option<Rearrange>| enter.map(|enter| enter.plan);
         let products = Products::new([a.len, b.len, c.len], va, vb, vc, terms)?;
-        let plan = Arc::new(Contraction::new(plan(enter_a), plan(enter_b), products, None)?);
+        let plan = Arc::new(ContractionPlan::new(plan(enter_a), plan(enter_b), products, None)?);
         Ok((c, plan))
     }
 }

@@ -12,8 +12,8 @@ use super::{BlockSparseTensor, Pattern};
 use crate::entries::{check_stored, mapped, zero_of};
 use crate::error::{Result, StructuredError};
 use crate::graded::Forbidden;
-use crate::operation::{Inner, Norm, Rearrange, one};
-use crate::plan::{Axis, Builder};
+use crate::operation::{FrobeniusNorm, InnerProduct, Rearrange, one};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 
 impl Pattern {
     /// Shape of the dense tensor.
@@ -32,13 +32,13 @@ impl Pattern {
     }
 
     /// Axes of one block (row-major source) with the strides `to` in the destination buffer.
-    fn axes(&self, block: usize, to: &[usize]) -> Vec<Axis> {
+    fn axes(&self, block: usize, to: &[usize]) -> Vec<MoveAxis> {
         let (shape, mut stride) = (self.block_shape(block), 1);
-        let mut axes: Vec<Axis> = (0..shape.len())
+        let mut axes: Vec<MoveAxis> = (0..shape.len())
             .rev()
             .map(|k| {
                 stride *= shape[k];
-                Axis { size: shape[k], from: stride / shape[k], to: to[k] }
+                MoveAxis { size: shape[k], from: stride / shape[k], to: to[k] }
             })
             .collect();
         axes.reverse();
@@ -48,7 +48,7 @@ impl Pattern {
     /// Map from the buffer to the row-major dense array; entries outside of the stored blocks are 0.
     pub fn to_dense(&self) -> Rearrange {
         let strides = row_major(&self.shape());
-        let mut build = Builder::new(self.len, self.shape().iter().product());
+        let mut build = RearrangementBuilder::new(self.len, self.shape().iter().product());
         for (i, block) in self.blocks.iter().enumerate() {
             let start = |(axis, &part): (usize, &u32)| -> usize {
                 strides[axis] * self.legs[axis][..part as usize].iter().sum::<usize>()
@@ -62,7 +62,7 @@ impl Pattern {
     /// Permutation of the axes: axis `k` of the result is axis `axes[k]`.
     ///
     /// # Errors
-    /// `Rank`, `Axis`.
+    /// `Rank`, `MoveAxis`.
     pub fn permute(&self, axes: &[usize]) -> Result<(Self, Rearrange)> {
         let (op, rank) = ("permute", self.legs.len());
         if axes.len() != rank {
@@ -74,7 +74,7 @@ impl Pattern {
             (0..self.blocks.len()).map(|i| (self.key(i, axes), i)).collect();
         all.sort_unstable();
         let to = Self::new(legs, all.iter().map(|(block, _)| block.clone()).collect())?;
-        let mut build = Builder::new(self.len, self.len);
+        let mut build = RearrangementBuilder::new(self.len, self.len);
         for (k, &(_, i)) in all.iter().enumerate() {
             let strides = row_major(&to.block_shape(k));
             let mut own = vec![0; rank];
@@ -87,7 +87,7 @@ impl Pattern {
     /// Trace over pairs of axes; the free axes keep their order.
     ///
     /// # Errors
-    /// `Axis`; `LegMismatch` for a pair of axes with different block sizes.
+    /// `MoveAxis`; `LegMismatch` for a pair of axes with different block sizes.
     pub fn trace(&self, pairs: &[(usize, usize)]) -> Result<(Self, Rearrange)> {
         let (op, rank) = ("trace", self.legs.len());
         let paired: Vec<usize> = pairs.iter().flat_map(|&(i, j)| [i, j]).collect();
@@ -103,7 +103,7 @@ impl Pattern {
         blocks.sort_unstable();
         blocks.dedup();
         let to = Self::new(free.iter().map(|&axis| self.legs[axis].clone()).collect(), blocks)?;
-        let mut build = Builder::new(self.len, to.len);
+        let mut build = RearrangementBuilder::new(self.len, to.len);
         for i in all {
             let Some(place) = to.place(&self.key(i, &free)) else { continue };
             let mut strides = vec![0; rank];
@@ -111,7 +111,7 @@ impl Pattern {
             free.iter().zip(kept).for_each(|(&axis, stride)| strides[axis] = stride);
             let own = self.axes(i, &strides);
             let summed =
-                pairs.iter().map(|&(a, b)| Axis { from: own[a].from + own[b].from, ..own[a] });
+                pairs.iter().map(|&(a, b)| MoveAxis { from: own[a].from + own[b].from, ..own[a] });
             let moved = free.iter().map(|&axis| own[axis]).chain(summed);
             build.push(self.offsets[i], to.offsets[place], false, moved);
         }
@@ -121,10 +121,10 @@ impl Pattern {
     /// Map to the buffer of `other`, a pattern on the same axes: common blocks are copied, blocks of `other` alone
     /// are 0.
     fn within(&self, other: &Self) -> Rearrange {
-        let mut build = Builder::new(self.len, other.len);
+        let mut build = RearrangementBuilder::new(self.len, other.len);
         for (i, block) in self.blocks.iter().enumerate() {
             if let Some(k) = other.place(block) {
-                let axis = Axis { size: self.block_shape(i).iter().product(), from: 1, to: 1 };
+                let axis = MoveAxis { size: self.block_shape(i).iter().product(), from: 1, to: 1 };
                 build.push(self.offsets[i], other.offsets[k], false, [axis].into_iter());
             }
         }
@@ -307,7 +307,7 @@ impl<A: Array> BlockSparseTensor<A> {
             true => other.data.clone(),
             false => one(&other.pattern.within(&self.pattern), &[&other.data])?,
         };
-        one(&Inner { complex: false }, &[&self.data, &other])
+        one(&InnerProduct { complex: false }, &[&self.data, &other])
     }
 
     /// Frobenius norm `√Σ a²`, an array of one element. The derivative at 0 is 0.
@@ -315,7 +315,7 @@ impl<A: Array> BlockSparseTensor<A> {
     /// # Errors
     /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
-        one(&Norm { complex: false }, &[&self.data])
+        one(&FrobeniusNorm { complex: false }, &[&self.data])
     }
 
     /// Applies a function with `f(0) = 0` to each entry.

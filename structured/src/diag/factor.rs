@@ -13,7 +13,7 @@ use t4a_tensor::{AnyTensor, DType, Tensor};
 use super::{DiagTensor, invalid};
 use crate::error::Result;
 use crate::operation::{Rearrange, one};
-use crate::plan::{Axis, Builder};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 
 /// Singular value decomposition `D = U S Vᴴ` of a diagonal matrix.
 #[derive(Clone, Debug)]
@@ -79,9 +79,9 @@ impl<A: Array> DiagTensor<A> {
 
     /// Diagonal matrix with `±x[order[j]]` at position j; the sign is − where `negative(order[j])`.
     fn values(&self, order: &[usize], negative: impl Fn(usize) -> bool) -> Result<Self> {
-        let mut build = Builder::new(order.len(), order.len());
+        let mut build = RearrangementBuilder::new(order.len(), order.len());
         for (to, &from) in order.iter().enumerate() {
-            build.push(from, to, negative(from), std::iter::empty::<Axis>());
+            build.push(from, to, negative(from), std::iter::empty::<MoveAxis>());
         }
         let op = Rearrange { plan: Arc::new(build.finish(true, true)) };
         Self::from_diag(one(&op, &[&self.flat()])?, 2)

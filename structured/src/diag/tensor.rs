@@ -12,8 +12,8 @@ use t4a_tensor::{AnyTensor, DType, Tensor};
 use super::{DiagTensor, diag_einsum, invalid, letter};
 use crate::entries::{check_stored, mapped};
 use crate::error::{Result, StructuredError};
-use crate::graded::data::Elements;
-use crate::operation::{Inner, Norm, one};
+use crate::graded::data::ElementData;
+use crate::operation::{FrobeniusNorm, InnerProduct, one};
 use crate::picture::picture;
 
 impl<A: Array> DiagTensor<A> {
@@ -133,7 +133,7 @@ impl<A: Array> DiagTensor<A> {
     /// As [`DiagTensor::add`].
     pub fn inner(&self, other: &Self) -> Result<A> {
         self.check_same("inner", other)?;
-        one(&Inner { complex: false }, &[&self.flat(), &other.flat()])
+        one(&InnerProduct { complex: false }, &[&self.flat(), &other.flat()])
     }
 
     /// `√Σ a²`, an array of one element. The derivative at 0 is 0.
@@ -141,7 +141,7 @@ impl<A: Array> DiagTensor<A> {
     /// # Errors
     /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
-        one(&Norm { complex: false }, &[&self.flat()])
+        one(&FrobeniusNorm { complex: false }, &[&self.flat()])
     }
 
     /// Applies a function with `f(0) = 0` to each entry.
@@ -158,7 +158,10 @@ impl<A: Array> DiagTensor<A> {
     /// `Invalid` for a tensor that is not a diagonal matrix.
     pub fn map_matrix(&self, f: impl Fn(&A) -> A) -> Result<Self> {
         if self.classes != [0, 0] {
-            return Err(invalid(format!("a matrix function of classes {:?}", self.classes)));
+            return Err(invalid(format!(
+                "a diagonal matrix (classes [0, 0]) is required, given classes {:?}",
+                self.classes
+            )));
         }
         Self::new(f(&self.payload()), self.classes.clone())
     }
@@ -176,23 +179,23 @@ impl DiagTensor {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Data {
+struct DiagData {
     classes: Vec<usize>,
     shape: Vec<usize>,
-    payload: Elements,
+    payload: ElementData,
 }
 
 impl<A: Array> Serialize for DiagTensor<A> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let payload = Elements::new(&self.elements).map_err(W::Error::custom)?;
+        let payload = ElementData::new(&self.elements).map_err(W::Error::custom)?;
         let (classes, shape) = (self.classes.clone(), self.sizes.clone());
-        Data { classes, shape, payload }.serialize(serializer)
+        DiagData { classes, shape, payload }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for DiagTensor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Data { classes, shape, payload } = Data::deserialize(deserializer)?;
+        let DiagData { classes, shape, payload } = DiagData::deserialize(deserializer)?;
         let read = || -> Result<Self, StructuredError> {
             Self::new(payload.read()?.reshape(&shape)?.into(), classes)
         };

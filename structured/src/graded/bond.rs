@@ -14,7 +14,7 @@ use t4a_tensor::DType;
 use super::GradedTensor;
 use crate::error::{Result, StructuredError};
 use crate::leg::Leg;
-use crate::operation::{Norm, ScaleBond, apply, one};
+use crate::operation::{FrobeniusNorm, ScaleBond, apply, one};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -151,7 +151,7 @@ impl<S: Sector, A: Array> Bond<S, A> {
     /// # Errors
     /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
-        one(&Norm { complex: false }, &[&self.values])
+        one(&FrobeniusNorm { complex: false }, &[&self.values])
     }
 
     /// `d / ‖d‖`.

@@ -142,7 +142,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
             sorted.sort_unstable();
             if !sorted.into_iter().eq(0..size) {
                 let message =
-                    format!("the order of axis {axis} is no permutation of {size} states");
+                    format!("the order of axis {axis} is not a permutation of {size} states");
                 return Err(StructuredError::Invalid { op, message });
             }
         }
@@ -204,7 +204,8 @@ impl<S: Sector> GradedTensor<S> {
             for (axis, &(sector, state)) in states.iter().enumerate() {
                 if state >= block.shape()[axis] {
                     let leg = &spec.legs()[axis];
-                    let message = format!("axis {axis} is {leg}: state {state} of sector {sector}");
+                    let message =
+                        format!("axis {axis} is {leg} without state {state} of sector {sector}");
                     return Err(StructuredError::Invalid { op, message });
                 }
                 at += state * block.strides()[axis];
@@ -213,7 +214,7 @@ impl<S: Sector> GradedTensor<S> {
             if complex {
                 data[1][at] += value.im;
             } else if value.im != 0.0 {
-                let message = format!("the number {value} in a real tensor");
+                let message = format!("complex number {value} in a real tensor");
                 return Err(StructuredError::Invalid { op, message });
             }
         }
@@ -246,7 +247,7 @@ impl<S: Sector> GradedTensor<S> {
         let (op, dims) = ("delta", legs.iter().map(Leg::dim).collect::<Vec<_>>());
         let spec = Spec::new(legs.to_vec(), flux, rows)?;
         if dims.is_empty() || dims.iter().any(|&dim| dim != dims[0]) {
-            let message = format!("legs of one dimension are required, given {dims:?}");
+            let message = format!("legs of equal dimension are required, given {dims:?}");
             return Err(StructuredError::Invalid { op, message });
         }
         let states: Vec<Vec<(S, usize)>> = legs.iter().map(states).collect();

@@ -117,23 +117,23 @@ fn entries<S>(legs: &[LegData<S>], depth: usize) -> Result<usize> {
 /// Elements of an array.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Elements {
+pub(crate) enum ElementData {
     F32(Vec<f32>),
     F64(Vec<f64>),
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "S: Sector + Serialize", deserialize = "S: Sector + Deserialize<'de>"))]
-struct TensorData<S> {
+struct GradedData<S> {
     /// Missing in data of earlier versions.
     #[serde(default)]
     symmetry: Symmetry<S>,
     legs: Vec<LegData<S>>,
     flux: S,
     rows: usize,
-    re: Elements,
+    re: ElementData,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    im: Option<Elements>,
+    im: Option<ElementData>,
 }
 
 impl<S: Sector> LegData<S> {
@@ -224,7 +224,7 @@ impl<'de, S: Sector + Deserialize<'de>> Deserialize<'de> for Spec<S> {
     }
 }
 
-impl Elements {
+impl ElementData {
     fn len(&self) -> usize {
         match self {
             Self::F32(x) => x.len(),
@@ -258,13 +258,13 @@ impl Elements {
 impl<S: Sector + Serialize, A: Array> Serialize for GradedTensor<S, A> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
         let (spec, error) = (&self.spec, W::Error::custom::<StructuredError>);
-        let im = self.im.as_ref().map(Elements::new).transpose().map_err(error)?;
-        let data = TensorData {
+        let im = self.im.as_ref().map(ElementData::new).transpose().map_err(error)?;
+        let data = GradedData {
             symmetry: Symmetry::default(),
             legs: legs_of(spec),
             flux: spec.flux(),
             rows: spec.rows(),
-            re: Elements::new(&self.re).map_err(error)?,
+            re: ElementData::new(&self.re).map_err(error)?,
             im,
         };
         check(&data.legs, data.rows, data.re.len()).map_err(error)?;
@@ -274,12 +274,12 @@ impl<S: Sector + Serialize, A: Array> Serialize for GradedTensor<S, A> {
 
 impl<'de, S: Sector + DeserializeOwned> Deserialize<'de> for GradedTensor<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let data = TensorData::<S>::deserialize(deserializer)?;
+        let data = GradedData::<S>::deserialize(deserializer)?;
         let read = || {
             check(&data.legs, data.rows, data.re.len())?;
             let (symmetry, legs, flux, rows) = (data.symmetry, data.legs, data.flux, data.rows);
             let spec = SpecData { symmetry, legs, flux, rows }.read()?;
-            let im = data.im.map(Elements::read).transpose()?;
+            let im = data.im.map(ElementData::read).transpose()?;
             Self::new(spec, data.re.read()?.into(), im.map(Into::into))
         };
         read().map_err(D::Error::custom)

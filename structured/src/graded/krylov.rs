@@ -2,7 +2,7 @@
 
 use t4a_algebra::c64;
 use t4a_diff::Array;
-use t4a_linalg::krylov::{Diagonal, Parts, Vector};
+use t4a_linalg::krylov::{ArrayVector, Diagonal, Vector};
 
 use super::GradedTensor;
 use crate::error::{Result, StructuredError};
@@ -10,18 +10,18 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    fn with_entries(spec: Spec<S>, Parts { re, im }: Parts<A>) -> Self {
+    fn with_entries(spec: Spec<S>, ArrayVector { re, im }: ArrayVector<A>) -> Self {
         Self { spec, re, im }
     }
 
     /// Splits into structure and entries.
-    fn split_entries(self) -> (Spec<S>, Parts<A>) {
+    fn split_entries(self) -> (Spec<S>, ArrayVector<A>) {
         let Self { spec, re, im } = self;
-        (spec, Parts { re, im })
+        (spec, ArrayVector { re, im })
     }
 
-    fn entries(&self) -> Parts<A> {
-        Parts { re: self.re.clone(), im: self.im.clone() }
+    fn entries(&self) -> ArrayVector<A> {
+        ArrayVector { re: self.re.clone(), im: self.im.clone() }
     }
 }
 

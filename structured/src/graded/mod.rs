@@ -48,7 +48,7 @@ pub use truncate::{BondTruncation, Truncated};
 use t4a_diff::{Array, Eager};
 
 use crate::error::{Result, StructuredError};
-use crate::operation::{Inner, Norm, apply, one};
+use crate::operation::{FrobeniusNorm, InnerProduct, apply, one};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -183,7 +183,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// Errors of the allocation.
     pub fn norm_squared(&self) -> Result<A> {
         let own = self.arrays();
-        let op = Inner { complex: self.im.is_some() };
+        let op = InnerProduct { complex: self.im.is_some() };
         one(&op, &[&own[..], &own[..]].concat())
     }
 
@@ -192,7 +192,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// # Errors
     /// Errors of the allocation.
     pub fn norm(&self) -> Result<A> {
-        one(&Norm { complex: self.im.is_some() }, &self.arrays())
+        one(&FrobeniusNorm { complex: self.im.is_some() }, &self.arrays())
     }
 
     /// `Σ a* b` over entries, real and imaginary part. For fermions this is not a contraction.
@@ -202,10 +202,10 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     pub fn inner(&self, other: &Self) -> Result<(A, Option<A>)> {
         self.check_same("inner", other)?;
         if self.im.is_none() && other.im.is_none() {
-            return Ok((one(&Inner { complex: false }, &[&self.re, &other.re])?, None));
+            return Ok((one(&InnerProduct { complex: false }, &[&self.re, &other.re])?, None));
         }
         let operands = [&self.re, &self.imaginary(), &other.re, &other.imaginary()];
-        let mut results = apply(&Inner { complex: true }, &operands)?.into_iter();
+        let mut results = apply(&InnerProduct { complex: true }, &operands)?.into_iter();
         let Some(re) = results.next() else { unreachable!("a pair") };
         Ok((re, results.next()))
     }

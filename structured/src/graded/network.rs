@@ -4,7 +4,7 @@ use t4a_diff::Array;
 
 use super::GradedTensor;
 use crate::error::{Result, StructuredError};
-use crate::operation::{Network, apply};
+use crate::operation::{ContractionNetwork, apply};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -28,6 +28,7 @@ pub fn einsum<S: Sector, A: Array>(
         arrays.push(x.re.clone());
         arrays.extend(complex.then(|| x.imaginary()));
     }
-    let results = apply(&Network { complex, ..plan }, &arrays.iter().collect::<Vec<_>>())?;
+    let results =
+        apply(&ContractionNetwork { complex, ..plan }, &arrays.iter().collect::<Vec<_>>())?;
     GradedTensor::of_results(spec, results)
 }

@@ -11,7 +11,7 @@ use super::GradedTensor;
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg};
 use crate::operation::{Rearrange, one};
-use crate::plan::{Axis, Builder};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -66,18 +66,18 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let bond = Leg::sorted(left.filter(|&(_, dim)| dim > 0).collect(), Direction::In)?;
         let legs = self.spec.legs()[..rows].iter().cloned().chain([bond]).collect();
         let to = Spec::new(legs, S::TRIVIAL, rows)?;
-        let mut build = Builder::new(start + 1, to.len());
+        let mut build = RearrangementBuilder::new(start + 1, to.len());
         for matrix in to.matrices() {
             let (m, d) = (matrix.rows, matrix.cols);
             match rank(matrix.charge) {
                 Some((from, rank)) => {
-                    let across = Axis { size: d, from: 1, to: 1 };
-                    let down = Axis { size: m, from: m, to: d };
+                    let across = MoveAxis { size: d, from: 1, to: 1 };
+                    let down = MoveAxis { size: m, from: m, to: d };
                     build.push(from + rank, matrix.offset, false, [down, across].into_iter());
                 }
                 // All states of a coupled sector that the column legs do not have.
                 None => {
-                    let diagonal = Axis { size: m, from: 0, to: d + 1 };
+                    let diagonal = MoveAxis { size: m, from: 0, to: d + 1 };
                     build.push(start, matrix.offset, false, [diagonal].into_iter());
                 }
             }

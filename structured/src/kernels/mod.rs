@@ -19,15 +19,15 @@ use t4a_tensor::storage::Buffer;
 use t4a_tensor::{AnyTensor, DType, Element, Layout, Tensor, TensorError};
 
 use crate::error::{Result, StructuredError};
-use crate::plan::{Contraction, Rearrangement};
+use crate::plan::{ContractionPlan, Rearrangement};
 
 /// Uninitialised memory for a result.
-struct Fresh<T> {
+struct UninitBuffer<T> {
     buffer: Buffer,
     first: *mut T,
 }
 
-impl<T: Element> Fresh<T> {
+impl<T: Element> UninitBuffer<T> {
     fn new(len: usize) -> Result<Self> {
         // The pool rejects sizes beyond the address space, which `saturating_mul` produces on overflow.
         let mut buffer = Buffer::alloc(len.saturating_mul(size_of::<T>()))?;
@@ -92,7 +92,7 @@ pub(crate) fn rearrange(
         x: &AnyTensor,
     ) -> Result<AnyTensor> {
         let x = flat::<T>(op, x, plan.from_len())?;
-        let y = Fresh::<T>::new(plan.to_len())?;
+        let y = UninitBuffer::<T>::new(plan.to_len())?;
         // SAFETY: the lengths of both buffers are those of the plan.
         unsafe {
             moves::run(plan, x.as_ptr(), y.first, parallel::worthwhile(plan.elements(), 1));
@@ -106,13 +106,13 @@ pub(crate) fn rearrange(
 /// Contraction of two flat tensors.
 pub(crate) fn contract(
     op: &'static str,
-    plan: &Contraction,
+    plan: &ContractionPlan,
     x: &AnyTensor,
     y: &AnyTensor,
 ) -> Result<AnyTensor> {
     fn typed<T: Element + Numeric>(
         op: &'static str,
-        plan: &Contraction,
+        plan: &ContractionPlan,
         x: &AnyTensor,
         y: &AnyTensor,
     ) -> Result<AnyTensor>
@@ -121,7 +121,7 @@ pub(crate) fn contract(
     {
         let [la, lb, lc] = plan.lens();
         let (x, y) = (flat::<T>(op, x, la)?, flat::<T>(op, y, lb)?);
-        let z = Fresh::<T>::new(lc)?;
+        let z = UninitBuffer::<T>::new(lc)?;
         // One scratch buffer for all operands that are rearranged as a whole.
         let panels = plan.panels();
         let [a, b, c] = [0, 1, 2].map(|operand| {
@@ -135,7 +135,7 @@ pub(crate) fn contract(
         let ra = room(a, Rearrangement::to_len);
         let rb = room(b, Rearrangement::to_len);
         let rc = room(c, Rearrangement::from_len);
-        let scratch = Fresh::<T>::new(ra + rb + rc)?;
+        let scratch = UninitBuffer::<T>::new(ra + rb + rc)?;
         // SAFETY: the parts of the scratch buffer have the lengths of the plan and do not overlap; x, y and z have
         // the lengths of the plan. Every element is written by a move or a product before it is read.
         unsafe {

@@ -3,7 +3,7 @@
 use t4a_algebra::Numeric;
 use t4a_algebra::parallel::{self, SendPtr};
 
-use crate::plan::{Axis, Move, Rearrangement};
+use crate::plan::{BlockMove, MoveAxis, Rearrangement};
 
 /// Number of parallel parts of a plan; fixed, so that it does not depend on the number of threads.
 const PARTS: usize = 16;
@@ -53,7 +53,7 @@ pub(super) unsafe fn some<T: Numeric>(
     plan.moves()[which].iter().for_each(|one| unsafe { copy(plan, one, x, y) });
 }
 
-unsafe fn copy<T: Numeric>(plan: &Rearrangement, one: &Move, x: *const T, y: *mut T) {
+unsafe fn copy<T: Numeric>(plan: &Rearrangement, one: &BlockMove, x: *const T, y: *mut T) {
     let axes = plan.axes(one);
     // SAFETY: inside of both buffers.
     unsafe {
@@ -71,17 +71,29 @@ fn signed<T: Numeric, const NEGATIVE: bool>(x: T) -> T {
     if NEGATIVE { x.neg() } else { x }
 }
 
-unsafe fn walk<T: Numeric, const NEGATIVE: bool>(axes: &[Axis], x: *const T, y: *mut T) {
+unsafe fn walk<T: Numeric, const NEGATIVE: bool>(axes: &[MoveAxis], x: *const T, y: *mut T) {
     // SAFETY: the axes stay inside of both buffers.
     unsafe {
         match axes {
             [] => *y = signed::<T, NEGATIVE>(*x),
-            [outer @ .., Axis { size: 2, from: 1, to: 1 }] => runs::<T, NEGATIVE, 2>(outer, x, y),
-            [outer @ .., Axis { size: 3, from: 1, to: 1 }] => runs::<T, NEGATIVE, 3>(outer, x, y),
-            [outer @ .., Axis { size: 4, from: 1, to: 1 }] => runs::<T, NEGATIVE, 4>(outer, x, y),
-            [outer @ .., Axis { size: 5, from: 1, to: 1 }] => runs::<T, NEGATIVE, 5>(outer, x, y),
-            [outer @ .., Axis { size: 6, from: 1, to: 1 }] => runs::<T, NEGATIVE, 6>(outer, x, y),
-            [outer @ .., Axis { size: 8, from: 1, to: 1 }] => runs::<T, NEGATIVE, 8>(outer, x, y),
+            [outer @ .., MoveAxis { size: 2, from: 1, to: 1 }] => {
+                runs::<T, NEGATIVE, 2>(outer, x, y)
+            }
+            [outer @ .., MoveAxis { size: 3, from: 1, to: 1 }] => {
+                runs::<T, NEGATIVE, 3>(outer, x, y)
+            }
+            [outer @ .., MoveAxis { size: 4, from: 1, to: 1 }] => {
+                runs::<T, NEGATIVE, 4>(outer, x, y)
+            }
+            [outer @ .., MoveAxis { size: 5, from: 1, to: 1 }] => {
+                runs::<T, NEGATIVE, 5>(outer, x, y)
+            }
+            [outer @ .., MoveAxis { size: 6, from: 1, to: 1 }] => {
+                runs::<T, NEGATIVE, 6>(outer, x, y)
+            }
+            [outer @ .., MoveAxis { size: 8, from: 1, to: 1 }] => {
+                runs::<T, NEGATIVE, 8>(outer, x, y)
+            }
             [axis] => line::<T, NEGATIVE>(axis, x, y),
             [outer, inner] => plane::<T, NEGATIVE>(outer, inner, x, y),
             [outer, inner @ ..] => {
@@ -95,7 +107,7 @@ unsafe fn walk<T: Numeric, const NEGATIVE: bool>(axes: &[Axis], x: *const T, y: 
 
 /// Copies short contiguous runs of a length N known at compile time, as small blocks have them.
 unsafe fn runs<T: Numeric, const NEGATIVE: bool, const N: usize>(
-    axes: &[Axis],
+    axes: &[MoveAxis],
     x: *const T,
     y: *mut T,
 ) {
@@ -124,8 +136,8 @@ unsafe fn runs<T: Numeric, const NEGATIVE: bool, const N: usize>(
 }
 
 #[inline(always)]
-unsafe fn line<T: Numeric, const NEGATIVE: bool>(axis: &Axis, x: *const T, y: *mut T) {
-    let &Axis { size, from, to } = axis;
+unsafe fn line<T: Numeric, const NEGATIVE: bool>(axis: &MoveAxis, x: *const T, y: *mut T) {
+    let &MoveAxis { size, from, to } = axis;
     // SAFETY: inside of both buffers.
     unsafe {
         if from == 1 && to == 1 {
@@ -160,8 +172,8 @@ unsafe fn run_of<T: Numeric, const NEGATIVE: bool>(len: usize, x: *const T, y: *
 }
 
 unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
-    outer: &Axis,
-    inner: &Axis,
+    outer: &MoveAxis,
+    inner: &MoveAxis,
     x: *const T,
     y: *mut T,
 ) {
@@ -196,8 +208,8 @@ unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
 }
 
 /// Adds to y instead of overwriting it.
-unsafe fn add<T: Numeric>(axes: &[Axis], one: &Move, x: *const T, y: *mut T) {
-    unsafe fn walk<T: Numeric>(axes: &[Axis], negative: bool, x: *const T, y: *mut T) {
+unsafe fn add<T: Numeric>(axes: &[MoveAxis], one: &BlockMove, x: *const T, y: *mut T) {
+    unsafe fn walk<T: Numeric>(axes: &[MoveAxis], negative: bool, x: *const T, y: *mut T) {
         // SAFETY: inside of both buffers.
         unsafe {
             match axes {

@@ -8,21 +8,21 @@ use t4a_algebra::{Numeric, Semiring, Standard};
 
 use super::products::strides;
 use super::{moves, short};
-use crate::plan::{Along, Contraction, Panels, along};
+use crate::plan::{ContractionPanels, ContractionPlan, PanelDimension, along};
 
 /// Panel memory of a thread, in cache lines; reused between calls.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 #[allow(dead_code, reason = "room only")]
-struct Line([u8; 64]);
+struct PanelLine([u8; 64]);
 
 thread_local! {
-    static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static KEPT: Cell<Vec<PanelLine>> = const { Cell::new(Vec::new()) };
 }
 
 /// Calls `f` with uninitialised, thread-local room for this many elements.
 fn with_room<T>(elements: usize, f: impl FnOnce(*mut T)) {
-    let lines = (elements * size_of::<T>()).div_ceil(size_of::<Line>());
+    let lines = (elements * size_of::<T>()).div_ceil(size_of::<PanelLine>());
     let mut room = KEPT.take();
     if room.capacity() < lines {
         room = Vec::with_capacity(lines);
@@ -37,8 +37,8 @@ fn with_room<T>(elements: usize, f: impl FnOnce(*mut T)) {
 /// # Safety
 /// The buffers have the lengths of the plan; A and B are initialised.
 pub(super) unsafe fn run<T: Numeric>(
-    plan: &Contraction,
-    panels: &Panels,
+    plan: &ContractionPlan,
+    panels: &ContractionPanels,
     operands: [*const T; 2],
     c: *mut T,
     parallel: bool,
@@ -95,12 +95,12 @@ pub(super) unsafe fn run<T: Numeric>(
                         let from = [a, b][panels.operand].get();
                         moves::some(moved, which.clone(), from, base);
                     }
-                    let ranges = |of: Along, size: usize| {
+                    let ranges = |of: PanelDimension, size: usize| {
                         if along == of { (first, rows) } else { (0, size) }
                     };
-                    let (i, m) = ranges(Along::Rows, views[0].rows);
-                    let (l, k_) = ranges(Along::Summed, views[0].cols);
-                    let (j, n) = ranges(Along::Columns, views[1].cols);
+                    let (i, m) = ranges(PanelDimension::Rows, views[0].rows);
+                    let (l, k_) = ranges(PanelDimension::Summed, views[0].cols);
+                    let (j, n) = ranges(PanelDimension::Columns, views[1].cols);
                     let [sa, sb, sc] = views.map(strides);
                     let place = |x: *mut T, (rs, cs): (isize, isize), i: usize, j: usize| {
                         x.wrapping_offset(i as isize * rs + j as isize * cs)
@@ -108,7 +108,13 @@ pub(super) unsafe fn run<T: Numeric>(
                     let left = MatRef::from_raw_parts(place(at[0], sa, i, l), (m, k_), sa);
                     let right = MatRef::from_raw_parts(place(at[1], sb, l, j), (k_, n), sb);
                     let to = MatMut::from_raw_parts(place(at[2], sc, i, j), (m, n), sc);
-                    multiply(left, right, to, along == Along::Summed && k > 0, Parallelism::Seq);
+                    multiply(
+                        left,
+                        right,
+                        to,
+                        along == PanelDimension::Summed && k > 0,
+                        Parallelism::Seq,
+                    );
                     if panels.operand == 2 {
                         moves::some(moved, which, base, c.get());
                     }

@@ -8,7 +8,7 @@ use t4a_algebra::parallel::{self, SendPtr};
 use t4a_algebra::{Numeric, Semiring, Standard};
 
 use super::panels::multiply;
-use crate::plan::{Group, Products, View};
+use crate::plan::{MatrixView, Products, TermGroup};
 
 /// Number of multiply-adds from which one product may use several threads.
 const MANY_STEPS: usize = 1 << 21;
@@ -33,7 +33,7 @@ pub(super) unsafe fn run<T: Numeric>(
             return groups.iter().for_each(|x| group(plan, x, a, b, c, Parallelism::Seq));
         }
         let share = plan.steps() / parallel::threads().max(2);
-        let is_large = |x: &Group| x.steps >= MANY_STEPS && 2 * x.steps >= share;
+        let is_large = |x: &TermGroup| x.steps >= MANY_STEPS && 2 * x.steps >= share;
         let large = groups.iter().take_while(|x| is_large(x)).count();
         for x in &groups[..large] {
             group(plan, x, a, b, c, Parallelism::Threads(0));
@@ -49,7 +49,7 @@ pub(super) unsafe fn run<T: Numeric>(
 
 unsafe fn group<T: Numeric>(
     plan: &Products,
-    group: &Group,
+    group: &TermGroup,
     a: *const T,
     b: *const T,
     c: *mut T,
@@ -75,14 +75,14 @@ unsafe fn group<T: Numeric>(
     }
 }
 
-pub(super) fn strides(view: View) -> (isize, isize) {
+pub(super) fn strides(view: MatrixView) -> (isize, isize) {
     match view.transposed {
         false => (view.cols as isize, 1),
         true => (1, view.rows as isize),
     }
 }
 
-unsafe fn matrix<'a, T>(view: View, x: *const T) -> MatRef<'a, T> {
+unsafe fn matrix<'a, T>(view: MatrixView, x: *const T) -> MatRef<'a, T> {
     let (rs, cs) = strides(view);
     // SAFETY: the view is inside of the buffer.
     unsafe { MatRef::from_raw_parts(x.wrapping_add(view.offset), (view.rows, view.cols), (rs, cs)) }

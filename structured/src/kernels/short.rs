@@ -12,7 +12,7 @@ const LONG: usize = 16;
 
 /// Row-major matrix with a row stride of `pitch` elements.
 #[derive(Clone, Copy)]
-struct Rows<P> {
+struct StridedRows<P> {
     at: P,
     pitch: usize,
 }
@@ -32,8 +32,8 @@ pub(super) fn multiply<T: Numeric>(
         let from = row_major(a.row_stride(), a.col_stride(), k);
         let to = row_major(c.row_stride(), c.col_stride(), n);
         if let (Some(from), Some(to)) = (from, to) {
-            let a = Rows { at: a.as_ptr(), pitch: from as usize };
-            let to = Rows { at: c.as_mut_ptr(), pitch: to as usize };
+            let a = StridedRows { at: a.as_ptr(), pitch: from as usize };
+            let to = StridedRows { at: c.as_mut_ptr(), pitch: to as usize };
             down(
                 (m, k, n),
                 a,
@@ -47,8 +47,8 @@ pub(super) fn multiply<T: Numeric>(
         let from = row_major(b.col_stride(), b.row_stride(), k);
         let to = row_major(c.col_stride(), c.row_stride(), m);
         if let (Some(from), Some(to)) = (from, to) {
-            let b = Rows { at: b.as_ptr(), pitch: from as usize };
-            let to = Rows { at: c.as_mut_ptr(), pitch: to as usize };
+            let b = StridedRows { at: b.as_ptr(), pitch: from as usize };
+            let to = StridedRows { at: c.as_mut_ptr(), pitch: to as usize };
             down(
                 (n, k, m),
                 b,
@@ -62,8 +62,8 @@ pub(super) fn multiply<T: Numeric>(
         let left = row_major(a.col_stride(), a.row_stride(), m);
         let right = row_major(b.row_stride(), b.col_stride(), n);
         if let (Some(left), Some(right)) = (left, right) {
-            let left = Rows { at: a.as_ptr(), pitch: left as usize };
-            let right = Rows { at: b.as_ptr(), pitch: right as usize };
+            let left = StridedRows { at: a.as_ptr(), pitch: left as usize };
+            let right = StridedRows { at: b.as_ptr(), pitch: right as usize };
             across((m, k, n), left, right, c, accumulate);
             return true;
         }
@@ -74,9 +74,9 @@ pub(super) fn multiply<T: Numeric>(
 /// `C = A B` with many rows; B is held in registers.
 fn down<T: Numeric>(
     (m, k, n): (usize, usize, usize),
-    a: Rows<*const T>,
+    a: StridedRows<*const T>,
     b: impl Fn(usize, usize) -> (*const T, isize),
-    c: Rows<*mut T>,
+    c: StridedRows<*mut T>,
 ) {
     let mut small = [[T::ZERO; SHORT]; SHORT];
     for (l, row) in small.iter_mut().enumerate().take(k) {
@@ -101,9 +101,9 @@ fn down<T: Numeric>(
 struct Down<'a, T, const K: usize, const W: usize> {
     m: usize,
     n: usize,
-    a: Rows<*const T>,
+    a: StridedRows<*const T>,
     b: &'a [[T; SHORT]; SHORT],
-    c: Rows<*mut T>,
+    c: StridedRows<*mut T>,
 }
 
 impl<T: Numeric, const K: usize, const W: usize> Loop for Down<'_, T, K, W> {
@@ -150,16 +150,16 @@ impl<T: Numeric, const K: usize, const W: usize> Loop for Down<'_, T, K, W> {
 /// `C = Aᵀ B` with many rows of A and B; C is held in registers.
 fn across<T: Numeric>(
     (m, k, n): (usize, usize, usize),
-    a: Rows<*const T>,
-    b: Rows<*const T>,
+    a: StridedRows<*const T>,
+    b: StridedRows<*const T>,
     c: &MatMut<'_, T>,
     accumulate: bool,
 ) {
     macro_rules! by_sizes {
         ($($m:literal)*) => {
             match m {
-                $($m if n <= 4 => store(simd::dispatch(Across::<T, $m, 4> { k, n, a, b }), n, c, accumulate),
-                $m => store(simd::dispatch(Across::<T, $m, 8> { k, n, a, b }), n, c, accumulate),)*
+                $($m if n <= 4 => store(simd::dispatch(TransposedProduct::<T, $m, 4> { k, n, a, b }), n, c, accumulate),
+                $m => store(simd::dispatch(TransposedProduct::<T, $m, 8> { k, n, a, b }), n, c, accumulate),)*
                 _ => unreachable!("short sides"),
             }
         };
@@ -183,14 +183,14 @@ fn store<T: Numeric, const M: usize, const W: usize>(
     }
 }
 
-struct Across<T, const M: usize, const W: usize> {
+struct TransposedProduct<T, const M: usize, const W: usize> {
     k: usize,
     n: usize,
-    a: Rows<*const T>,
-    b: Rows<*const T>,
+    a: StridedRows<*const T>,
+    b: StridedRows<*const T>,
 }
 
-impl<T: Numeric, const M: usize, const W: usize> Loop for Across<T, M, W> {
+impl<T: Numeric, const M: usize, const W: usize> Loop for TransposedProduct<T, M, W> {
     type Output = [[T; W]; M];
 
     #[inline(always)]

@@ -10,7 +10,7 @@ use t4a_diff::{
 use super::{check, one, rearrange, shared};
 use crate::error::{Result, StructuredError};
 use crate::kernels;
-use crate::plan::{Contraction, Products, View};
+use crate::plan::{ContractionPlan, MatrixView, Products};
 
 /// `z = Q · products(P x, P′ y)`: bilinear, and so are its derivative rules. Complex operands are handled by
 /// [`Pairs<Contract>`](t4a_diff::Pairs).
@@ -18,7 +18,7 @@ use crate::plan::{Contraction, Products, View};
 pub struct Contract {
     /// Rearrangements and products.
     #[serde(with = "shared")]
-    pub plan: Arc<Contraction>,
+    pub plan: Arc<ContractionPlan>,
 }
 
 impl Contract {
@@ -97,7 +97,7 @@ impl Operation for Contract {
 /// operator of few states   0.37 0.42   0.66 0.72   0.83 0.88   0.67 0.69
 /// result rearranged        0.38 0.42   0.77 0.73   0.97 0.93   0.97 0.98
 /// ```
-fn is_joined(plan: &Contraction) -> bool {
+fn is_joined(plan: &ContractionPlan) -> bool {
     let [a, b, _] = plan.lens();
     let moves = plan.result().is_some() || plan.operands().iter().any(Option::is_some);
     moves || plan.products().steps() / (a + b).max(1) < STEPS
@@ -107,7 +107,7 @@ fn is_joined(plan: &Contraction) -> bool {
 const STEPS: usize = 64;
 
 /// Contraction of real arrays by operations of [`Array`]: gather, one product per term, scatter.
-fn portable<A: Array>(plan: &Contraction, x: &A, y: &A) -> Result<A> {
+fn portable<A: Array>(plan: &ContractionPlan, x: &A, y: &A) -> Result<A> {
     let enter = |plan: Option<&_>, x: &A| {
         plan.map_or_else(|| Ok(x.clone()), |plan| rearrange::portable(plan, x))
     };
@@ -141,7 +141,7 @@ fn products<A: Array>(plan: &Products, x: &A, y: &A) -> A {
     if parts.is_empty() { x.full(&[0], 0.0) } else { A::cat(&parts, 0) }
 }
 
-pub(super) fn matrix<A: Array>(x: &A, view: View) -> A {
+pub(super) fn matrix<A: Array>(x: &A, view: MatrixView) -> A {
     let flat = x.narrow(0, view.offset, view.len());
     match view.transposed {
         false => flat.reshape(&[view.rows, view.cols]),

@@ -23,8 +23,8 @@ mod semiring;
 
 pub use by_matrix::ByMatrix;
 pub use contract::Contract;
-pub use network::Network;
-pub use number::{Inner, Norm};
+pub use network::ContractionNetwork;
+pub use number::{FrobeniusNorm, InnerProduct};
 pub use rearrange::Rearrange;
 pub use scale::ScaleBond;
 pub use semiring::ContractOver;

@@ -7,25 +7,25 @@ use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Pairs, Reverse
 
 use super::{Contract, Rearrange, apply, check, one, shared};
 use crate::error::{Result, StructuredError};
-use crate::plan::{Contraction, Sequence, SequenceStep};
+use crate::plan::{ContractionPlan, SequencePlan, SequenceStep};
 
 /// Sequence of rearrangements and contractions. Intermediates are hidden results; the vjp runs through them in
 /// reverse order and is itself differentiable.
 ///
 /// Complex operands are pairs of consecutive arrays; the result is a pair.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Network {
+pub struct ContractionNetwork {
     /// Steps of the sequence.
     #[serde(with = "shared")]
-    pub plan: Arc<Sequence>,
+    pub plan: Arc<SequencePlan>,
     /// True if operands are pairs of arrays.
     pub complex: bool,
 }
 
 /// Value of a slot: one array, or a complex pair.
-type Slot<A> = Vec<A>;
+type SlotValue<A> = Vec<A>;
 
-impl Network {
+impl ContractionNetwork {
     fn arrays(&self) -> usize {
         1 + usize::from(self.complex)
     }
@@ -33,8 +33,8 @@ impl Network {
     /// Cotangents of both operands of a contraction.
     fn contract_vjp<A: Array>(
         &self,
-        plan: &Arc<Contraction>,
-        operands: [&Slot<A>; 2],
+        plan: &Arc<ContractionPlan>,
+        operands: [&SlotValue<A>; 2],
         g: &[Option<A>],
         wanted: [bool; 2],
     ) -> Result<Vec<Cotangents<A>>> {
@@ -47,7 +47,7 @@ impl Network {
         Ok(all?.chunks(self.arrays()).map(<[_]>::to_vec).collect())
     }
 
-    fn step<A: Array>(&self, step: &SequenceStep, slots: &[Slot<A>]) -> Result<Slot<A>> {
+    fn step<A: Array>(&self, step: &SequenceStep, slots: &[SlotValue<A>]) -> Result<SlotValue<A>> {
         match step {
             SequenceStep::Rearrange(x, plan) => {
                 let op = Rearrange { plan: plan.clone() };
@@ -66,7 +66,7 @@ impl Network {
     }
 }
 
-impl Operation for Network {
+impl Operation for ContractionNetwork {
     type Error = StructuredError;
 
     fn name(&self) -> &'static str {
@@ -87,7 +87,7 @@ impl Operation for Network {
     fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
         let (n, steps) = (self.arrays(), self.plan.steps());
         let slot = |x: &[Value<A>]| x.iter().map(|x| x.float().clone()).collect();
-        let mut slots: Vec<Slot<A>> = inputs.chunks(n).map(slot).collect();
+        let mut slots: Vec<SlotValue<A>> = inputs.chunks(n).map(slot).collect();
         let (operands, keeps) = (slots.len(), tracked.contains(&true));
         for step in steps {
             slots.push(self.step(step, &slots)?);
@@ -108,7 +108,7 @@ impl Operation for Network {
         let count = self.plan.operands().len();
         let operand = |i: usize| (0..n).map(|k| reverse.kept.float(n * i + k).clone()).collect();
         let hidden = reverse.kept.hidden.chunks(n).map(<[A]>::to_vec);
-        let slots: Vec<Slot<A>> = (0..count).map(operand).chain(hidden).collect();
+        let slots: Vec<SlotValue<A>> = (0..count).map(operand).chain(hidden).collect();
         let mut wanted: Vec<bool> =
             reverse.wanted.chunks(n).map(|all| all.contains(&true)).collect();
         for step in steps {

@@ -14,12 +14,12 @@ fn equal(op: &'static str, count: usize, inputs: &[Meta]) -> Result<()> {
 
 /// `Σ x* y` over entries, one element. Complex operands are pairs of arrays; the result is a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Inner {
+pub struct InnerProduct {
     /// True if operands are pairs of arrays.
     pub complex: bool,
 }
 
-impl Operation for Inner {
+impl Operation for InnerProduct {
     type Error = StructuredError;
 
     fn name(&self) -> &'static str {
@@ -66,12 +66,12 @@ impl Operation for Inner {
 
 /// `√Σ |x|²`, one element. The derivative at 0 is 0. Complex operands are pairs of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Norm {
+pub struct FrobeniusNorm {
     /// True if the operand is a pair of arrays.
     pub complex: bool,
 }
 
-impl Operation for Norm {
+impl Operation for FrobeniusNorm {
     type Error = StructuredError;
 
     fn name(&self) -> &'static str {

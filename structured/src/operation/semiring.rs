@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::{Array, Cotangents, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
-use t4a_einsum::{Contraction as Product, Einsum, FloatSemiring};
+use t4a_einsum::{ContractionPlan as Product, Einsum, FloatSemiring};
 
 use super::{Rearrange, check, one, shared};
 use crate::error::{Result, StructuredError};
-use crate::plan::{Contraction, Rearrangement, View};
+use crate::plan::{ContractionPlan, MatrixView, Rearrangement};
 
 /// [`Contract`](super::Contract) over a semiring: one matrix product for each matrix of the result, with all terms
 /// concatenated along the contracted dimension. The reverse pass recomputes the products.
@@ -16,17 +16,17 @@ use crate::plan::{Contraction, Rearrangement, View};
 pub struct ContractOver {
     /// Rearrangements, which are permutations without signs, and products.
     #[serde(with = "shared")]
-    pub plan: Arc<Contraction>,
+    pub plan: Arc<ContractionPlan>,
     /// Semiring of the products.
     pub semiring: FloatSemiring,
 }
 
 /// Concatenated operand matrices for one matrix of the result.
-struct Sum<A: Array> {
+struct StackedOperands<A: Array> {
     op: Product,
     inputs: [Value<A>; 2],
     /// Views of A and of B in the order of the terms.
-    views: [Vec<View>; 2],
+    views: [Vec<MatrixView>; 2],
 }
 
 impl ContractOver {
@@ -35,7 +35,7 @@ impl ContractOver {
     }
 
     /// Concatenated operands for each matrix of the result; `None` for a matrix without elements.
-    fn sums<A: Array>(&self, x: &A, y: &A) -> Result<Vec<Option<Sum<A>>>> {
+    fn sums<A: Array>(&self, x: &A, y: &A) -> Result<Vec<Option<StackedOperands<A>>>> {
         let products = self.plan.products();
         let [va, vb, vc] = products.views();
         let mut groups = products.groups().to_vec();
@@ -48,11 +48,11 @@ impl ContractOver {
                 continue;
             }
             let terms = products.terms_of(group);
-            let of = |views: &[View], k: usize| -> Vec<View> {
+            let of = |views: &[MatrixView], k: usize| -> Vec<MatrixView> {
                 terms.iter().map(|term| views[term[k] as usize]).collect()
             };
             let views = [of(va, 0), of(vb, 1)];
-            let gather = |x: &A, views: &[View], axis: usize, none: [usize; 2]| {
+            let gather = |x: &A, views: &[MatrixView], axis: usize, none: [usize; 2]| {
                 let all: Vec<A> =
                     views.iter().map(|&view| super::contract::matrix(x, view)).collect();
                 if all.is_empty() { x.full(&none, 0.0) } else { A::cat(&all, axis) }
@@ -63,7 +63,11 @@ impl ContractOver {
             let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
             let plan = Einsum::new("ij,jk->ik")?.plan(&shapes, x.dtype().size())?;
             let op = Product { plan, semiring: self.semiring };
-            sums.push(Some(Sum { op, inputs: [Value::Float(a), Value::Float(b)], views }));
+            sums.push(Some(StackedOperands {
+                op,
+                inputs: [Value::Float(a), Value::Float(b)],
+                views,
+            }));
         }
         Ok(sums)
     }
@@ -119,7 +123,7 @@ impl Operation for ContractOver {
         let [va, vb, vc] = self.plan.products().views();
         // For each operand matrix, the sum of its cotangents.
         let mut all: [Vec<Option<A>>; 2] = [vec![None; va.len()], vec![None; vb.len()]];
-        let place = |views: &[View], view: View| {
+        let place = |views: &[MatrixView], view: MatrixView| {
             // Empty matrices share their offset with the next matrix and have no cotangent.
             views.iter().position(|other| *other == view).unwrap_or(0)
         };
@@ -155,7 +159,7 @@ impl Operation for ContractOver {
                 return Ok(None);
             }
             let views = [va, vb][i];
-            let flat = |(part, view): (Option<A>, &View)| {
+            let flat = |(part, view): (Option<A>, &MatrixView)| {
                 let Some(part) = part else { return x.full(&[view.len()], 0.0) };
                 let part = if view.transposed { part.transpose() } else { part };
                 part.reshape(&[view.len()])

@@ -8,60 +8,60 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Panels, Products, Rearrangement};
+use super::{ContractionPanels, Products, Rearrangement};
 use crate::error::{Result, StructuredError};
 
 /// `z = Q · products(P x, P′ y)`; an absent rearrangement is the identity.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Data", into = "Data")]
-pub struct Contraction {
+#[serde(try_from = "ContractionData", into = "ContractionData")]
+pub struct ContractionPlan {
     a: Option<Arc<Rearrangement>>,
     b: Option<Arc<Rearrangement>>,
     products: Products,
     c: Option<Arc<Rearrangement>>,
-    cotangents: [OnceLock<Arc<Contraction>>; 2],
-    panels: OnceLock<Option<Box<Panels>>>,
+    cotangents: [OnceLock<Arc<ContractionPlan>>; 2],
+    panels: OnceLock<Option<Box<ContractionPanels>>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Data {
+struct ContractionData {
     a: Option<Rearrangement>,
     b: Option<Rearrangement>,
     products: Products,
     c: Option<Rearrangement>,
 }
 
-impl From<Contraction> for Data {
-    fn from(Contraction { a, b, products, c, .. }: Contraction) -> Self {
+impl From<ContractionPlan> for ContractionData {
+    fn from(ContractionPlan { a, b, products, c, .. }: ContractionPlan) -> Self {
         let own = |plan: Option<Arc<Rearrangement>>| plan.map(Arc::unwrap_or_clone);
         Self { a: own(a), b: own(b), products, c: own(c) }
     }
 }
 
-impl TryFrom<Data> for Contraction {
+impl TryFrom<ContractionData> for ContractionPlan {
     type Error = StructuredError;
 
-    fn try_from(Data { a, b, products, c }: Data) -> Result<Self> {
+    fn try_from(ContractionData { a, b, products, c }: ContractionData) -> Result<Self> {
         Self::new(a.map(Arc::new), b.map(Arc::new), products, c.map(Arc::new))
     }
 }
 
-impl PartialEq for Contraction {
+impl PartialEq for ContractionPlan {
     fn eq(&self, other: &Self) -> bool {
         (&self.a, &self.b, &self.products, &self.c)
             == (&other.a, &other.b, &other.products, &other.c)
     }
 }
 
-impl Eq for Contraction {}
+impl Eq for ContractionPlan {}
 
-impl Hash for Contraction {
+impl Hash for ContractionPlan {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.a, &self.b, &self.products, &self.c).hash(state);
     }
 }
 
-impl Contraction {
+impl ContractionPlan {
     /// Contraction of these parts.
     ///
     /// # Errors
@@ -95,8 +95,8 @@ impl Contraction {
     }
 
     /// Division into panels, `None` if the contraction does not use panels.
-    pub(crate) fn panels(&self) -> Option<&Panels> {
-        self.panels.get_or_init(|| Panels::new(self).map(Box::new)).as_deref()
+    pub(crate) fn panels(&self) -> Option<&ContractionPanels> {
+        self.panels.get_or_init(|| ContractionPanels::new(self).map(Box::new)).as_deref()
     }
 
     /// Rearrangements of the operands; `None` for the identity.

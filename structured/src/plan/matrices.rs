@@ -7,7 +7,7 @@ use crate::leg::MOST_ELEMENTS;
 
 /// Consecutive row-major matrices of these sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Data", into = "Data")]
+#[serde(try_from = "MatricesData", into = "MatricesData")]
 pub struct MatrixList {
     sizes: Vec<[usize; 2]>,
     orders: Vec<Vec<u32>>,
@@ -15,21 +15,21 @@ pub struct MatrixList {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Data {
+struct MatricesData {
     sizes: Vec<[usize; 2]>,
     orders: Vec<Vec<u32>>,
 }
 
-impl From<MatrixList> for Data {
+impl From<MatrixList> for MatricesData {
     fn from(MatrixList { sizes, orders, .. }: MatrixList) -> Self {
         Self { sizes, orders }
     }
 }
 
-impl TryFrom<Data> for MatrixList {
+impl TryFrom<MatricesData> for MatrixList {
     type Error = StructuredError;
 
-    fn try_from(Data { sizes, orders }: Data) -> Result<Self> {
+    fn try_from(MatricesData { sizes, orders }: MatricesData) -> Result<Self> {
         Self::new(sizes, orders)
     }
 }

@@ -17,11 +17,11 @@ mod products;
 mod rearrangement;
 mod sequence;
 
-pub use contraction::Contraction;
+pub use contraction::ContractionPlan;
 pub use matrices::MatrixList;
-pub(crate) use panels::{Along, Panels, SHORT, along};
-pub(crate) use products::Group;
-pub use products::{Products, View};
+pub(crate) use panels::{ContractionPanels, PanelDimension, SHORT, along};
+pub(crate) use products::TermGroup;
+pub use products::{MatrixView, Products};
 pub use rearrangement::Rearrangement;
-pub(crate) use rearrangement::{Axis, Builder, Move};
-pub use sequence::{Sequence, SequenceStep};
+pub(crate) use rearrangement::{BlockMove, MoveAxis, RearrangementBuilder};
+pub use sequence::{SequencePlan, SequenceStep};

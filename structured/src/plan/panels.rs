@@ -9,7 +9,9 @@
 //!
 //! Panels are determined by the plan alone, so that the order of sums depends neither on threads nor on the machine.
 
-use super::{Axis, Builder, Contraction, Move, Rearrangement, View};
+use super::{
+    BlockMove, ContractionPlan, MatrixView, MoveAxis, Rearrangement, RearrangementBuilder,
+};
 
 /// Elements of a panel of a product with short dimensions: a fraction of the L1 cache.
 const FEW_ELEMENTS: usize = 1 << 11;
@@ -38,7 +40,7 @@ pub(crate) struct Panel {
 
 /// Panels of one product, in order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Task {
+pub(crate) struct PanelTask {
     /// Index of the group of products that the panels belong to.
     pub(crate) group: u32,
     pub(crate) panels: (u32, u32),
@@ -46,14 +48,14 @@ pub(crate) struct Task {
 
 /// Division of a contraction into panels.
 #[derive(Clone, Debug)]
-pub(crate) struct Panels {
+pub(crate) struct ContractionPanels {
     /// Index of the operand that is moved by panels: 0 = A, 1 = B, 2 = C.
     pub(crate) operand: usize,
     /// Moves of this operand, if some of those of the plan had to be split.
     cut: Option<Rearrangement>,
     pub(crate) panels: Vec<Panel>,
     /// Tasks that can run concurrently, by groups.
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<PanelTask>,
     /// Number of elements of the largest panel.
     pub(crate) room: usize,
     pub(crate) elements: usize,
@@ -70,7 +72,7 @@ struct Atom {
 
 /// Dimension of the product along which the panels divide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Along {
+pub(crate) enum PanelDimension {
     /// Rows of C.
     Rows,
     /// Columns of C.
@@ -80,30 +82,30 @@ pub(crate) enum Along {
 }
 
 /// Dimension of the product that corresponds to the stored rows of an operand.
-pub(crate) fn along(operand: usize, view: View) -> Along {
+pub(crate) fn along(operand: usize, view: MatrixView) -> PanelDimension {
     match (operand, view.transposed) {
-        (0 | 2, false) => Along::Rows,
-        (1 | 2, true) => Along::Columns,
-        _ => Along::Summed,
+        (0 | 2, false) => PanelDimension::Rows,
+        (1 | 2, true) => PanelDimension::Columns,
+        _ => PanelDimension::Summed,
     }
 }
 
 /// Rows and columns of a matrix in its stored layout.
-fn stored(view: View) -> (usize, usize) {
+fn stored(view: MatrixView) -> (usize, usize) {
     if view.transposed { (view.cols, view.rows) } else { (view.rows, view.cols) }
 }
 
-impl Panels {
+impl ContractionPanels {
     /// Panels of a contraction. `None` if few elements move, if a matrix is used more than once, or if the moves
     /// cannot be split into cache-sized parts.
     ///
     /// Cost: one pass over the moves, and a copy of all of them if some are split.
-    pub(crate) fn new(plan: &Contraction) -> Option<Self> {
+    pub(crate) fn new(plan: &ContractionPlan) -> Option<Self> {
         let moved = plan.operands().into_iter().chain([plan.result()]);
         let moved = moved.enumerate().filter_map(|(operand, moves)| Some((operand, moves?)));
         let (operand, moves) = moved.max_by_key(|(_, moves)| moves.elements())?;
         let products = plan.products();
-        let start = |one: &Move| if operand == 2 { one.from } else { one.to };
+        let start = |one: &BlockMove| if operand == 2 { one.from } else { one.to };
         if moves.elements() < WORTHWHILE
             || !moves.is_disjoint()
             || !moves.moves().is_sorted_by_key(start)
@@ -130,7 +132,7 @@ impl Panels {
         let elements = moves.elements();
         let mut found =
             Self { operand, cut: None, panels: vec![], tasks: vec![], room: 0, elements };
-        let mut cut = Cut { operand, moves, build: None };
+        let mut cut = SplitMoves { operand, moves, build: None };
         let mut next = 0;
         for (view, group) in views[operand].iter().zip(&group_of) {
             let first = next;
@@ -145,9 +147,9 @@ impl Panels {
             let sides = [0, 1].map(|i| views[i][term[i] as usize]);
             let (m, k, n) = (sides[0].rows, sides[0].cols, sides[1].cols);
             let short = match along(operand, *view) {
-                Along::Rows => k.max(n),
-                Along::Columns => m.max(k),
-                Along::Summed => m.max(n),
+                PanelDimension::Rows => k.max(n),
+                PanelDimension::Columns => m.max(k),
+                PanelDimension::Summed => m.max(n),
             } <= SHORT;
             let (_, len) = stored(*view);
             let most = match short {
@@ -158,9 +160,9 @@ impl Panels {
             cut.panels(*view, &atoms, most, &mut found.panels);
             let panels = (from, found.panels.len() as u32);
             match along(operand, *view) {
-                Along::Summed => found.tasks.push(Task { group, panels }),
+                PanelDimension::Summed => found.tasks.push(PanelTask { group, panels }),
                 _ => {
-                    let one = |panel| Task { group, panels: (panel, panel + 1) };
+                    let one = |panel| PanelTask { group, panels: (panel, panel + 1) };
                     found.tasks.extend((panels.0..panels.1).map(one));
                 }
             }
@@ -178,7 +180,7 @@ impl Panels {
     }
 
     /// Moves that the panels refer to.
-    pub(crate) fn moves<'a>(&'a self, plan: &'a Contraction) -> Option<&'a Rearrangement> {
+    pub(crate) fn moves<'a>(&'a self, plan: &'a ContractionPlan) -> Option<&'a Rearrangement> {
         let own = match self.operand {
             2 => plan.result(),
             operand => plan.operands()[operand],
@@ -188,24 +190,24 @@ impl Panels {
 }
 
 /// Moves of the operand, split where necessary.
-struct Cut<'a> {
+struct SplitMoves<'a> {
     operand: usize,
     moves: &'a Rearrangement,
     /// Copy of the moves so far; `None` until the first one is split.
-    build: Option<Builder>,
+    build: Option<RearrangementBuilder>,
 }
 
-impl Cut<'_> {
-    fn start(&self, one: &Move) -> usize {
+impl SplitMoves<'_> {
+    fn start(&self, one: &BlockMove) -> usize {
         if self.operand == 2 { one.from } else { one.to }
     }
 
-    fn stride(&self, axis: &Axis) -> usize {
+    fn stride(&self, axis: &MoveAxis) -> usize {
         if self.operand == 2 { axis.from } else { axis.to }
     }
 
     /// Axis of a move with the largest stride in the matrix.
-    fn outer(&self, one: &Move) -> Option<&Axis> {
+    fn outer(&self, one: &BlockMove) -> Option<&MoveAxis> {
         self.moves.axes(one).iter().max_by_key(|axis| self.stride(axis))
     }
 
@@ -221,7 +223,7 @@ impl Cut<'_> {
     }
 
     /// Groups of rows written by overlapping moves; `None` if a move leaves the matrix.
-    fn atoms(&self, view: View, range: std::ops::Range<usize>) -> Option<Vec<Atom>> {
+    fn atoms(&self, view: MatrixView, range: std::ops::Range<usize>) -> Option<Vec<Atom>> {
         let (_, len) = stored(view);
         let mut atoms: Vec<Atom> = Vec::new();
         for (i, one) in self.moves.moves()[range.clone()].iter().enumerate() {
@@ -234,7 +236,7 @@ impl Cut<'_> {
             let (first, behind) = (start / len, last / len + 1);
             // Rows per index of the outer axis, if different indices write different rows.
             let outer = self.outer(one);
-            let own = |&axis: &&Axis| {
+            let own = |&axis: &&MoveAxis| {
                 let (stride, behind) = (self.stride(axis), last - start + 1);
                 let rest = behind - (axis.size - 1) * stride;
                 stride % len == 0 && start % len + rest <= stride
@@ -259,7 +261,7 @@ impl Cut<'_> {
     }
 
     /// Divides the atoms into panels of at most `most` rows where moves can be split.
-    fn panels(&mut self, view: View, atoms: &[Atom], most: usize, panels: &mut Vec<Panel>) {
+    fn panels(&mut self, view: MatrixView, atoms: &[Atom], most: usize, panels: &mut Vec<Panel>) {
         let (height, len) = stored(view);
         let from = panels.len();
         let mut elements = 0;
@@ -288,7 +290,8 @@ impl Cut<'_> {
         for atom in atoms {
             let range = atom.moves.0 as usize..atom.moves.1 as usize;
             let whole = &self.moves.moves()[range.clone()];
-            let size = |one: &Move| self.moves.axes(one).iter().map(|x| x.size).product::<usize>();
+            let size =
+                |one: &BlockMove| self.moves.axes(one).iter().map(|x| x.size).product::<usize>();
             let piece = atom.piece.map_or(atom.rows, |piece| (most / piece).max(1) * piece);
             if piece >= atom.rows {
                 let count = whole.iter().map(size).sum();
@@ -296,7 +299,8 @@ impl Cut<'_> {
                 continue;
             }
             if self.build.is_none() {
-                self.build = Some(Builder::new(self.moves.from_len(), self.moves.to_len()));
+                self.build =
+                    Some(RearrangementBuilder::new(self.moves.from_len(), self.moves.to_len()));
                 self.keep(0..range.start);
             }
             for first in (0..atom.rows).step_by(piece) {
@@ -334,9 +338,9 @@ impl Cut<'_> {
             let mut cut = false;
             let axes = self.moves.axes(one).iter().map(|&axis| {
                 let own = axis == outer && !std::mem::replace(&mut cut, axis == outer);
-                if own { Axis { size, ..axis } } else { axis }
+                if own { MoveAxis { size, ..axis } } else { axis }
             });
-            let axes: smallvec::SmallVec<[Axis; 6]> = axes.collect();
+            let axes: smallvec::SmallVec<[MoveAxis; 6]> = axes.collect();
             count += axes.iter().map(|axis| axis.size).product::<usize>();
             let (from, to) = (one.from + at * outer.from, one.to + at * outer.to);
             build.push(from, to, one.negative, axes.into_iter());

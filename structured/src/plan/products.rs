@@ -10,7 +10,7 @@ use crate::error::{Result, StructuredError};
 
 /// Contiguous matrix in a flat buffer: row-major, or the transpose of a row-major matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct View {
+pub struct MatrixView {
     /// Offset of the first element.
     pub offset: usize,
     /// Number of rows.
@@ -21,7 +21,7 @@ pub struct View {
     pub transposed: bool,
 }
 
-impl View {
+impl MatrixView {
     /// Transpose, a view of the same elements.
     pub fn transpose(self) -> Self {
         let Self { offset, rows, cols, transposed } = self;
@@ -46,45 +46,45 @@ impl View {
 
 /// Matrix products: the matrices of the three buffers and the terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Data", into = "Data")]
+#[serde(try_from = "ProductsData", into = "ProductsData")]
 pub struct Products {
     lens: [usize; 3],
-    a: Vec<View>,
-    b: Vec<View>,
-    c: Vec<View>,
+    a: Vec<MatrixView>,
+    b: Vec<MatrixView>,
+    c: Vec<MatrixView>,
     /// Terms sorted by C; those of one C are in summation order.
     terms: Vec<[u32; 3]>,
     /// One group per C; groups with the most multiply-adds first.
-    groups: Vec<Group>,
+    groups: Vec<TermGroup>,
 }
 
 /// The terms of one C: first term and one past the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Group {
+pub(crate) struct TermGroup {
     pub(crate) c: u32,
     pub(crate) terms: (u32, u32),
     pub(crate) steps: usize,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Data {
+struct ProductsData {
     lens: [usize; 3],
-    a: Vec<View>,
-    b: Vec<View>,
-    c: Vec<View>,
+    a: Vec<MatrixView>,
+    b: Vec<MatrixView>,
+    c: Vec<MatrixView>,
     terms: Vec<[u32; 3]>,
 }
 
-impl From<Products> for Data {
+impl From<Products> for ProductsData {
     fn from(Products { lens, a, b, c, terms, .. }: Products) -> Self {
         Self { lens, a, b, c, terms }
     }
 }
 
-impl TryFrom<Data> for Products {
+impl TryFrom<ProductsData> for Products {
     type Error = StructuredError;
 
-    fn try_from(Data { lens, a, b, c, terms }: Data) -> Result<Self> {
+    fn try_from(ProductsData { lens, a, b, c, terms }: ProductsData) -> Result<Self> {
         Self::new(lens, a, b, c, terms)
     }
 }
@@ -96,9 +96,9 @@ impl Products {
     /// `Corrupt` for matrices with other offsets, and for terms whose matrices do not match.
     pub fn new(
         lens: [usize; 3],
-        a: Vec<View>,
-        b: Vec<View>,
-        c: Vec<View>,
+        a: Vec<MatrixView>,
+        b: Vec<MatrixView>,
+        c: Vec<MatrixView>,
         mut terms: Vec<[u32; 3]>,
     ) -> Result<Self> {
         let corrupt = |what| Err(StructuredError::Corrupt { what });
@@ -136,7 +136,7 @@ impl Products {
     }
 
     /// Matrices of the three buffers.
-    pub fn views(&self) -> [&[View]; 3] {
+    pub fn views(&self) -> [&[MatrixView]; 3] {
         [&self.a, &self.b, &self.c]
     }
 
@@ -148,9 +148,9 @@ impl Products {
     /// Groups of terms that are sorted by C.
     fn grouped(
         lens: [usize; 3],
-        a: Vec<View>,
-        b: Vec<View>,
-        c: Vec<View>,
+        a: Vec<MatrixView>,
+        b: Vec<MatrixView>,
+        c: Vec<MatrixView>,
         terms: Vec<[u32; 3]>,
     ) -> Self {
         let mut first = 0;
@@ -158,22 +158,22 @@ impl Products {
             let own = terms[first..].iter().take_while(|term| term[2] as usize == l);
             let steps = own.clone().map(|&[i, j, _]| a[i as usize].len() * b[j as usize].cols);
             let (steps, end) = (steps.sum(), first + own.count());
-            let group = Group { c: l as u32, terms: (first as u32, end as u32), steps };
+            let group = TermGroup { c: l as u32, terms: (first as u32, end as u32), steps };
             first = end;
             group
         };
-        let mut groups: Vec<Group> = (0..c.len()).map(group).collect();
+        let mut groups: Vec<TermGroup> = (0..c.len()).map(group).collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.steps));
         Self { lens, a, b, c, terms, groups }
     }
 
     /// One group per C; groups with the most multiply-adds first.
-    pub(crate) fn groups(&self) -> &[Group] {
+    pub(crate) fn groups(&self) -> &[TermGroup] {
         &self.groups
     }
 
     /// Terms of one C.
-    pub(crate) fn terms_of(&self, group: &Group) -> &[[u32; 3]] {
+    pub(crate) fn terms_of(&self, group: &TermGroup) -> &[[u32; 3]] {
         &self.terms[group.terms.0 as usize..group.terms.1 as usize]
     }
 
@@ -184,12 +184,12 @@ impl Products {
 
     pub(crate) fn bytes(&self) -> usize {
         let views = self.a.len() + self.b.len() + self.c.len();
-        views * size_of::<View>() + size_of_val(&self.terms[..])
+        views * size_of::<MatrixView>() + size_of_val(&self.terms[..])
     }
 
     /// Products for the cotangent of operand `i`: `Ā = C̄ Bᵀ` of `(C̄, B)`, or `B̄ = Aᵀ C̄` of `(A, C̄)`.
     pub(crate) fn cotangent(&self, i: usize) -> Self {
-        let transposed = |views: &[View]| views.iter().map(|view| view.transpose()).collect();
+        let transposed = |views: &[MatrixView]| views.iter().map(|view| view.transpose()).collect();
         let [la, lb, lc] = self.lens;
         let terms = self.terms.iter();
         let (lens, a, b, c, mut terms): (_, _, _, _, Vec<_>) = match i {

@@ -15,7 +15,7 @@ use crate::error::{Result, StructuredError};
 
 /// Axis of a move: size, and strides in both buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Axis {
+pub(crate) struct MoveAxis {
     pub(crate) size: usize,
     pub(crate) from: usize,
     pub(crate) to: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Axis {
 
 /// Strided block that is copied, or negated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Move {
+pub(crate) struct BlockMove {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) negative: bool,
@@ -34,14 +34,14 @@ pub(crate) struct Move {
 
 /// Linear map `y = R x` with entries 1, −1 and 0, on flat buffers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Data", into = "Data")]
+#[serde(try_from = "RearrangementData", into = "RearrangementData")]
 pub struct Rearrangement {
     from_len: usize,
     to_len: usize,
-    moves: Vec<Move>,
-    axes: Vec<Axis>,
+    moves: Vec<BlockMove>,
+    axes: Vec<MoveAxis>,
     elements: usize,
-    /// True if every element of y is written at most once and every element of x read at most once.
+    /// True if every element of y is written at most once (`disjoint_adjoint`: if every element of x is read at most once).
     disjoint: bool,
     disjoint_adjoint: bool,
     adjoint: OnceLock<Arc<Rearrangement>>,
@@ -55,14 +55,14 @@ const MOST_COMPARED: usize = 1 << 28;
 
 /// Serialised form of a rearrangement.
 #[derive(Clone, Serialize, Deserialize)]
-struct Data {
+struct RearrangementData {
     from_len: usize,
     to_len: usize,
-    moves: Vec<Move>,
-    axes: Vec<Axis>,
+    moves: Vec<BlockMove>,
+    axes: Vec<MoveAxis>,
 }
 
-impl From<Rearrangement> for Data {
+impl From<Rearrangement> for RearrangementData {
     fn from(plan: Rearrangement) -> Self {
         let Rearrangement { from_len, to_len, moves, axes, .. } = plan;
         Self { from_len, to_len, moves, axes }
@@ -70,22 +70,22 @@ impl From<Rearrangement> for Data {
 }
 
 /// Checks all invariants of deserialised data.
-impl TryFrom<Data> for Rearrangement {
+impl TryFrom<RearrangementData> for Rearrangement {
     type Error = StructuredError;
 
-    fn try_from(data: Data) -> Result<Self> {
+    fn try_from(data: RearrangementData) -> Result<Self> {
         let corrupt = |what| StructuredError::Corrupt { what };
         if data.from_len.max(data.to_len) > MOST_RECEIVED {
             let what = "elements of a plan that was received";
             return Err(StructuredError::TooLarge { op: "rearrange", what, limit: MOST_RECEIVED });
         }
         let mut elements = 0usize;
-        let mut build = Builder::new(data.from_len, data.to_len);
+        let mut build = RearrangementBuilder::new(data.from_len, data.to_len);
         for one in &data.moves {
             let (first, rank) = (one.first as usize, one.rank as usize);
             let axes = first.checked_add(rank).and_then(|end| data.axes.get(first..end));
             let axes = axes.ok_or_else(|| corrupt("axes of a move"))?;
-            let last = |start: usize, stride: fn(&Axis) -> usize| {
+            let last = |start: usize, stride: fn(&MoveAxis) -> usize| {
                 axes.iter().try_fold(start, |at, axis| {
                     at.checked_add(axis.size.checked_sub(1)?.checked_mul(stride(axis))?)
                 })
@@ -194,12 +194,12 @@ impl Rearrangement {
         self.disjoint && self.elements == self.to_len
     }
 
-    pub(crate) fn moves(&self) -> &[Move] {
+    pub(crate) fn moves(&self) -> &[BlockMove] {
         &self.moves
     }
 
     /// Axes of a move.
-    pub(crate) fn axes(&self, one: &Move) -> &[Axis] {
+    pub(crate) fn axes(&self, one: &BlockMove) -> &[MoveAxis] {
         &self.axes[one.first as usize..(one.first + one.rank) as usize]
     }
 
@@ -210,9 +210,10 @@ impl Rearrangement {
     /// `Rᵀ`.
     pub fn adjoint(&self) -> Arc<Self> {
         let make = || {
-            let mut build = Builder::new(self.to_len, self.from_len);
+            let mut build = RearrangementBuilder::new(self.to_len, self.from_len);
             for one in &self.moves {
-                let swap = |axis: &Axis| Axis { size: axis.size, from: axis.to, to: axis.from };
+                let swap =
+                    |axis: &MoveAxis| MoveAxis { size: axis.size, from: axis.to, to: axis.from };
                 build.push(one.to, one.from, one.negative, self.axes(one).iter().map(swap));
             }
             Arc::new(build.finish(self.disjoint_adjoint, self.disjoint))
@@ -239,15 +240,15 @@ impl Rearrangement {
 }
 
 /// Builds a rearrangement from moves.
-pub(crate) struct Builder {
+pub(crate) struct RearrangementBuilder {
     from_len: usize,
     to_len: usize,
-    moves: Vec<Move>,
-    axes: Vec<Axis>,
+    moves: Vec<BlockMove>,
+    axes: Vec<MoveAxis>,
     elements: usize,
 }
 
-impl Builder {
+impl RearrangementBuilder {
     pub(crate) fn new(from_len: usize, to_len: usize) -> Self {
         Self { from_len, to_len, moves: Vec::new(), axes: Vec::new(), elements: 0 }
     }
@@ -264,7 +265,7 @@ impl Builder {
         from: usize,
         to: usize,
         negative: bool,
-        axes: impl Iterator<Item = Axis>,
+        axes: impl Iterator<Item = MoveAxis>,
     ) {
         let first = self.axes.len();
         self.axes.extend(axes.filter(|axis| axis.size != 1));
@@ -274,7 +275,7 @@ impl Builder {
             let (outer, inner) = (self.axes[last], self.axes[i]);
             let behind = inner.size * inner.from == outer.from && inner.size * inner.to == outer.to;
             if behind {
-                self.axes[last] = Axis { size: outer.size * inner.size, ..inner };
+                self.axes[last] = MoveAxis { size: outer.size * inner.size, ..inner };
             } else {
                 last += 1;
                 self.axes[last] = inner;
@@ -283,7 +284,7 @@ impl Builder {
         self.axes.truncate((last + 1).min(self.axes.len()));
         self.elements += self.axes[first..].iter().map(|axis| axis.size).product::<usize>();
         let rank = (self.axes.len() - first) as u32;
-        self.moves.push(Move { from, to, negative, first: first as u32, rank });
+        self.moves.push(BlockMove { from, to, negative, first: first as u32, rank });
     }
 
     /// `disjoint`: no element is written twice; `adjoint`: no element is read twice.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Contraction, Rearrangement};
+use super::{ContractionPlan, Rearrangement};
 use crate::error::{Result, StructuredError};
 
 /// Step of a sequence. Slots are the operands, followed by the results of the steps.
@@ -13,7 +13,7 @@ pub enum SequenceStep {
     /// Rearrangement of one slot.
     Rearrange(u32, Arc<Rearrangement>),
     /// Contraction of two slots.
-    Contract([u32; 2], Arc<Contraction>),
+    Contract([u32; 2], Arc<ContractionPlan>),
 }
 
 impl SequenceStep {
@@ -43,8 +43,8 @@ impl SequenceStep {
 
 /// Tree of steps: every slot except the last is consumed once. Without steps, the only operand is the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Data", into = "Data")]
-pub struct Sequence {
+#[serde(try_from = "SequenceData", into = "SequenceData")]
+pub struct SequencePlan {
     operands: usize,
     /// Number of elements of each slot.
     lens: Vec<usize>,
@@ -55,17 +55,17 @@ pub struct Sequence {
 #[serde(rename_all = "lowercase")]
 enum StepData {
     Rearrange(u32, Rearrangement),
-    Contract([u32; 2], Contraction),
+    Contract([u32; 2], ContractionPlan),
 }
 
 #[derive(Serialize, Deserialize)]
-struct Data {
+struct SequenceData {
     operands: Vec<usize>,
     steps: Vec<StepData>,
 }
 
-impl From<Sequence> for Data {
-    fn from(Sequence { operands, mut lens, steps }: Sequence) -> Self {
+impl From<SequencePlan> for SequenceData {
+    fn from(SequencePlan { operands, mut lens, steps }: SequencePlan) -> Self {
         lens.truncate(operands);
         let step = |step| match step {
             SequenceStep::Rearrange(x, plan) => StepData::Rearrange(x, Arc::unwrap_or_clone(plan)),
@@ -77,10 +77,10 @@ impl From<Sequence> for Data {
     }
 }
 
-impl TryFrom<Data> for Sequence {
+impl TryFrom<SequenceData> for SequencePlan {
     type Error = StructuredError;
 
-    fn try_from(Data { operands, steps }: Data) -> Result<Self> {
+    fn try_from(SequenceData { operands, steps }: SequenceData) -> Result<Self> {
         let step = |step| match step {
             StepData::Rearrange(x, plan) => SequenceStep::Rearrange(x, Arc::new(plan)),
             StepData::Contract(both, plan) => SequenceStep::Contract(both, Arc::new(plan)),
@@ -89,7 +89,7 @@ impl TryFrom<Data> for Sequence {
     }
 }
 
-impl Sequence {
+impl SequencePlan {
     /// Sequence of steps on operands of these lengths.
     ///
     /// # Errors

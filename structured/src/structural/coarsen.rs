@@ -6,7 +6,7 @@ use super::check_axes;
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg, inverse, product};
 use crate::operation::Rearrange;
-use crate::plan::Builder;
+use crate::plan::RearrangementBuilder;
 use crate::sector::{Product, Sector, Trivial};
 use crate::spec::Spec;
 
@@ -47,7 +47,7 @@ fn moved<S: Sector, T: Sector>(
     flux: T,
 ) -> Result<(Spec<T>, Rearrange)> {
     let to = Spec::new(legs.iter().map(|(leg, _)| leg.clone()).collect(), flux, from.rows())?;
-    let mut build = Builder::new(from.len(), to.len());
+    let mut build = RearrangementBuilder::new(from.len(), to.len());
     for block in from.blocks() {
         let at = |(k, &place): (usize, &u32)| legs[k].1[place as usize];
         let at: Vec<(u32, usize)> = block.places.iter().enumerate().map(at).collect();
@@ -95,7 +95,7 @@ impl<S: Sector> Spec<S> {
     /// change, because fluxes are even.
     ///
     /// # Errors
-    /// `Axis`, `OddParity`, `UnknownSector`, `ChargeOverflow`.
+    /// `MoveAxis`, `OddParity`, `UnknownSector`, `ChargeOverflow`.
     pub fn change_flux(&self, axis: usize, flux: S) -> Result<(Self, Rearrange)> {
         let op = "change_flux";
         check_axes(op, self.legs().len(), &[axis])?;

@@ -6,23 +6,23 @@ use smallvec::SmallVec;
 
 use super::check_axes;
 use crate::error::{Result, StructuredError};
-use crate::leg::{Leg, Places};
+use crate::leg::{Leg, SectorIndices};
 use crate::operation::Rearrange;
-use crate::plan::{Axis, Builder};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 use crate::sector::Sector;
-use crate::spec::{Block, Dims, Spec};
+use crate::spec::{BlockDims, SectorBlock, Spec};
 
 impl<S: Sector> Spec<S> {
     /// Block with one given sector per leg.
     ///
     /// # Errors
     /// `Rank`; `Invalid` for a sector that its leg does not have; `Flux` for a block that the symmetry forbids.
-    pub fn block_of(&self, op: &'static str, sectors: &[S]) -> Result<&Block> {
+    pub fn block_of(&self, op: &'static str, sectors: &[S]) -> Result<&SectorBlock> {
         let (required, given) = (self.legs().len(), sectors.len());
         if required != given {
             return Err(StructuredError::Rank { op, required, given });
         }
-        let mut places = Places::new();
+        let mut places = SectorIndices::new();
         for (axis, (leg, &sector)) in self.legs().iter().zip(sectors).enumerate() {
             places.push(leg.place_of(op, axis, sector)? as u32);
         }
@@ -39,7 +39,7 @@ impl<S: Sector> Spec<S> {
     /// # Errors
     /// As [`Spec::block_of`]; `DuplicateBlock`.
     pub(crate) fn assemble(&self, op: &'static str, sectors: &[&[S]]) -> Result<Rearrange> {
-        let blocks: Vec<&Block> =
+        let blocks: Vec<&SectorBlock> =
             sectors.iter().map(|&own| self.block_of(op, own)).collect::<Result<_>>()?;
         let mut offsets: Vec<(usize, usize)> =
             blocks.iter().enumerate().map(|(k, block)| (block.offset, k)).collect();
@@ -48,8 +48,8 @@ impl<S: Sector> Spec<S> {
             let block = blocks[pair[0].1].places.to_vec();
             return Err(StructuredError::DuplicateBlock { op, block });
         }
-        let volume = |block: &&Block| block.shape.iter().product::<usize>();
-        let mut build = Builder::new(blocks.iter().map(volume).sum(), self.len());
+        let volume = |block: &&SectorBlock| block.shape.iter().product::<usize>();
+        let mut build = RearrangementBuilder::new(blocks.iter().map(volume).sum(), self.len());
         let mut start = 0;
         for block in blocks {
             build.push(start, block.offset, false, row_major(block));
@@ -62,7 +62,7 @@ impl<S: Sector> Spec<S> {
     /// plan is the concatenation of the buffers of the terms.
     ///
     /// # Errors
-    /// `Invalid` for no term; `Rank`, `Axis`, `LegMismatch`, `Flux`.
+    /// `Invalid` for no term; `Rank`, `MoveAxis`, `LegMismatch`, `Flux`.
     pub fn direct_sum(terms: &[&Self], axes: &[usize]) -> Result<(Self, Rearrange)> {
         let op = "direct_sum";
         let Some(first) = terms.first() else {
@@ -86,11 +86,12 @@ impl<S: Sector> Spec<S> {
             }
         }
         let to = Self::new(legs, first.flux(), first.rows())?;
-        let mut build = Builder::new(terms.iter().map(|term| term.len()).sum(), to.len());
+        let mut build =
+            RearrangementBuilder::new(terms.iter().map(|term| term.len()).sum(), to.len());
         let mut before = 0;
         for (term, starts) in terms.iter().zip(&starts) {
             for block in term.blocks() {
-                let mut places = Places::new();
+                let mut places = SectorIndices::new();
                 for (axis, &place) in block.places.iter().enumerate() {
                     let sector = term.legs()[axis].sectors()[place as usize].0;
                     places.push(to.legs()[axis].place_of(op, axis, sector)? as u32);
@@ -140,16 +141,16 @@ impl<S: Sector> Spec<S> {
 }
 
 /// Axes of a move from a row-major array to a block.
-fn row_major(block: &Block) -> impl Iterator<Item = Axis> {
-    let mut strides = Dims::from_elem(1, block.shape.len());
+fn row_major(block: &SectorBlock) -> impl Iterator<Item = MoveAxis> {
+    let mut strides = BlockDims::from_elem(1, block.shape.len());
     let mut stride = 1;
     for (own, &size) in strides.iter_mut().zip(&block.shape).rev() {
         *own = stride;
         stride *= size;
     }
-    let axis = |((&size, &from), &to): ((&usize, &usize), &usize)| Axis { size, from, to };
-    let axes: Axes = block.shape.iter().zip(&strides).zip(&block.strides).map(axis).collect();
+    let axis = |((&size, &from), &to): ((&usize, &usize), &usize)| MoveAxis { size, from, to };
+    let axes: MoveAxes = block.shape.iter().zip(&strides).zip(&block.strides).map(axis).collect();
     axes.into_iter()
 }
 
-type Axes = SmallVec<[Axis; 6]>;
+type MoveAxes = SmallVec<[MoveAxis; 6]>;

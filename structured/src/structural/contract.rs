@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use super::signs::{Parities, reverses};
-use super::{Arguments, check_axes, permuted};
+use super::{PlanArguments, check_axes, permuted};
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg, inverse, product};
 use crate::operation::Contract;
-use crate::plan::{Contraction, Products, Rearrangement, View};
+use crate::plan::{ContractionPlan, MatrixView, Products, Rearrangement};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -25,7 +25,7 @@ impl<S: Sector> Spec<S> {
     /// columns.
     ///
     /// # Errors
-    /// `Axis`, `Rank`, `LegMismatch`, `ChargeOverflow`, `OddParity`, `TooLarge`.
+    /// `MoveAxis`, `Rank`, `LegMismatch`, `ChargeOverflow`, `OddParity`, `TooLarge`.
     pub fn contract(
         &self,
         other: &Self,
@@ -39,8 +39,8 @@ impl<S: Sector> Spec<S> {
         check_axes(OP, self.legs().len(), axes)?;
         check_axes(OP, other.legs().len(), other_axes)?;
         let all = axes.iter().chain(other_axes).map(|&axis| axis as u32);
-        let arguments: Arguments = all.collect();
-        let weight = |planned: &(Self, Arc<Contraction>)| planned.1.bytes();
+        let arguments: PlanArguments = all.collect();
+        let weight = |planned: &(Self, Arc<ContractionPlan>)| planned.1.bytes();
         let planned = cached((OP, self.id(), other.id(), arguments), weight, |_| {
             check_legs(self, other, axes, other_axes)?;
             plan(self, other, axes, other_axes)
@@ -61,7 +61,7 @@ fn check_legs<S: Sector>(a: &Spec<S>, b: &Spec<S>, i: &[usize], j: &[usize]) -> 
                 rhs: rhs.to_string(),
                 required: match lhs.direction() == rhs.direction() {
                     true => "opposite directions",
-                    false => "the same sectors, fused of the same legs",
+                    false => "the same sectors, fused from the same legs",
                 },
             });
         }
@@ -70,7 +70,7 @@ fn check_legs<S: Sector>(a: &Spec<S>, b: &Spec<S>, i: &[usize], j: &[usize]) -> 
 }
 
 /// Operand as matrices.
-struct Side<S> {
+struct OperandMatrices<S> {
     /// Row axes, then column axes.
     order: Vec<usize>,
     rows: usize,
@@ -80,7 +80,7 @@ struct Side<S> {
     spec: Spec<S>,
 }
 
-impl<S: Sector> Side<S> {
+impl<S: Sector> OperandMatrices<S> {
     fn new(spec: &Spec<S>, order: Vec<usize>, rows: usize) -> Self {
         let counts = |order: &[usize]| order.iter().copied().eq(0..order.len());
         let turned = [&order[rows..], &order[..rows]].concat();
@@ -127,7 +127,7 @@ fn plan<S: Sector>(
     b: &Spec<S>,
     i: &[usize],
     j: &[usize],
-) -> Result<(Spec<S>, Arc<Contraction>)> {
+) -> Result<(Spec<S>, Arc<ContractionPlan>)> {
     let free = |spec: &Spec<S>, summed: &[usize]| -> Vec<usize> {
         (0..spec.legs().len()).filter(|axis| !summed.contains(axis)).collect()
     };
@@ -145,10 +145,10 @@ fn plan<S: Sector>(
         pairs.sort_unstable_by_key(|&k| key[k]);
         let order_a = free_a.iter().copied().chain(pairs.iter().map(|&k| i[k])).collect();
         let order_b = pairs.iter().map(|&k| j[k]).chain(free_b.iter().copied()).collect();
-        (Side::new(a, order_a, free_a.len()), Side::new(b, order_b, j.len()))
+        (OperandMatrices::new(a, order_a, free_a.len()), OperandMatrices::new(b, order_b, j.len()))
     };
     let (by_a, by_b) = (sides(i), sides(j));
-    let cost = |(a, b): &(Side<S>, Side<S>)| a.cost() + b.cost();
+    let cost = |(a, b): &(OperandMatrices<S>, OperandMatrices<S>)| a.cost() + b.cost();
     let (side_a, side_b) = if cost(&by_a) <= cost(&by_b) { by_a } else { by_b };
 
     let (odd_a, odd_b) = (Parities::new(a), Parities::new(b));
@@ -189,15 +189,15 @@ fn plan<S: Sector>(
         views(&c, false),
         terms,
     )?;
-    Ok((c, Arc::new(Contraction::new(moves_a, moves_b, products, None)?)))
+    Ok((c, Arc::new(ContractionPlan::new(moves_a, moves_b, products, None)?)))
 }
 
-fn views<S: Sector>(spec: &Spec<S>, transposed: bool) -> Vec<View> {
-    let view = |matrix: &crate::spec::Matrix<S>| {
-        let &crate::spec::Matrix { offset, rows, cols, .. } = matrix;
+fn views<S: Sector>(spec: &Spec<S>, transposed: bool) -> Vec<MatrixView> {
+    let view = |matrix: &crate::spec::SectorMatrix<S>| {
+        let &crate::spec::SectorMatrix { offset, rows, cols, .. } = matrix;
         match transposed {
-            false => View { offset, rows, cols, transposed },
-            true => View { offset, rows: cols, cols: rows, transposed },
+            false => MatrixView { offset, rows, cols, transposed },
+            true => MatrixView { offset, rows: cols, cols: rows, transposed },
         }
     };
     spec.matrices().iter().map(view).collect()

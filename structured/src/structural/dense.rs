@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Arguments, planned};
+use super::{PlanArguments, planned};
 use crate::error::{Result, StructuredError};
 use crate::leg::{Leg, MOST_ELEMENTS};
 use crate::operation::Rearrange;
-use crate::plan::{Axis, Builder};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -25,14 +25,14 @@ impl<S: Sector> Spec<S> {
             what: "elements",
             limit,
         })?;
-        let (_, plan) = planned(op, self, Arguments::new(), || {
+        let (_, plan) = planned(op, self, PlanArguments::new(), || {
             let strides = row_major(&shape);
             let starts: Vec<Vec<usize>> = self.legs().iter().map(Leg::starts).collect();
-            let mut build = Builder::new(self.len(), size);
+            let mut build = RearrangementBuilder::new(self.len(), size);
             for block in self.blocks() {
                 let first = |(k, &place): (usize, &u32)| starts[k][place as usize] * strides[k];
                 let to = block.places.iter().enumerate().map(first).sum();
-                let axis = |k: usize| Axis {
+                let axis = |k: usize| MoveAxis {
                     size: block.shape[k],
                     from: block.strides[k],
                     to: strides[k],

@@ -8,7 +8,7 @@ use super::{Planned, planned};
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg};
 use crate::operation::Rearrange;
-use crate::plan::{Axis, Builder};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -18,7 +18,7 @@ impl<S: Sector> Spec<S> {
     /// both sides of a contraction then leaves its value unchanged.
     ///
     /// # Errors
-    /// `Axis`, `ChargeOverflow`, `TooLarge`.
+    /// `MoveAxis`, `ChargeOverflow`, `TooLarge`.
     pub fn fuse(&self, axes: Range<usize>, direction: Direction) -> Result<(Self, Rearrange)> {
         let (op, rank) = ("fuse", self.legs().len());
         if axes.start >= axes.end || axes.end > rank {
@@ -43,7 +43,7 @@ impl<S: Sector> Spec<S> {
     /// Replaces a fused leg by the legs it was fused from; all of them are rows if it was.
     ///
     /// # Errors
-    /// `Axis`, `NotFused`.
+    /// `MoveAxis`, `NotFused`.
     pub fn split(&self, axis: usize) -> Result<(Self, Rearrange)> {
         let (op, rank) = ("split", self.legs().len());
         let leg = self.legs().get(axis).ok_or(StructuredError::Axis { op, axis, rank })?;
@@ -71,7 +71,7 @@ fn fused_into<S: Sector>(from: &Spec<S>, to: Spec<S>, axes: &Range<usize>) -> Re
     let inward = fused.direction() == Direction::In;
     let outward: Vec<usize> =
         axes.clone().filter(|&axis| legs[axis].direction() == Direction::Out).collect();
-    let mut build = Builder::new(from.len(), to.len());
+    let mut build = RearrangementBuilder::new(from.len(), to.len());
     for block in from.blocks() {
         let row = fused.fused_row(&block.places[axes.clone()], op)?;
         let Some((place, start)) = row else {
@@ -94,7 +94,8 @@ fn fused_into<S: Sector>(from: &Spec<S>, to: Spec<S>, axes: &Range<usize>) -> Re
             strides.insert(at, stride);
             stride *= block.shape[axis];
         }
-        let axis = |k: usize| Axis { size: block.shape[k], from: block.strides[k], to: strides[k] };
+        let axis =
+            |k: usize| MoveAxis { size: block.shape[k], from: block.strides[k], to: strides[k] };
         build.push(block.offset, offset, negative, (0..legs.len()).map(axis));
     }
     Ok((to, Arc::new(build.finish(true, true))))

@@ -38,12 +38,12 @@ use smallvec::SmallVec;
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::operation::Rearrange;
-use crate::plan::{Axis, Builder, Rearrangement};
+use crate::plan::{MoveAxis, Rearrangement, RearrangementBuilder};
 use crate::sector::Sector;
-use crate::spec::{Dims, Spec, strides_in};
+use crate::spec::{BlockDims, Spec, strides_in};
 
 /// Arguments that determine a plan, besides the structures.
-pub(crate) type Arguments = SmallVec<[u32; 12]>;
+pub(crate) type PlanArguments = SmallVec<[u32; 12]>;
 
 /// Structure of a result, and the map from the buffer of the operand to its buffer.
 type Planned<S> = (Spec<S>, Arc<Rearrangement>);
@@ -52,7 +52,7 @@ type Planned<S> = (Spec<S>, Arc<Rearrangement>);
 fn planned<S: Sector>(
     op: &'static str,
     spec: &Spec<S>,
-    arguments: Arguments,
+    arguments: PlanArguments,
     make: impl FnOnce() -> Result<Planned<S>>,
 ) -> Result<(Spec<S>, Rearrange)> {
     let weight = |planned: &Planned<S>| 2 * planned.1.bytes();
@@ -82,9 +82,10 @@ fn permuted<S: Sector>(
     negative: impl Fn(&[u32]) -> bool,
 ) -> Rearrangement {
     let rank = axes.len();
-    let mut build = Builder::new(from.len(), to.len());
+    let mut build = RearrangementBuilder::new(from.len(), to.len());
     let mut places = SmallVec::<[u32; 6]>::from_elem(0, rank);
-    let [mut shape, mut own, mut shape_of_x, mut of_x] = [(); 4].map(|()| Dims::from_elem(0, rank));
+    let [mut shape, mut own, mut shape_of_x, mut of_x] =
+        [(); 4].map(|()| BlockDims::from_elem(0, rank));
     for matrix in to.matrices() {
         for row in to.rows_of(matrix) {
             // Blocks of the result are visited in storage order, so that writes are sequential.
@@ -97,7 +98,7 @@ fn permuted<S: Sector>(
                 let Some((start, width)) = from.place(places.iter().copied()) else { continue };
                 strides_in(&shape, to.rows(), matrix.cols, &mut own);
                 strides_in(&shape_of_x, from.rows(), width, &mut of_x);
-                let axis = |k: usize| Axis { size: shape[k], from: of_x[axes[k]], to: own[k] };
+                let axis = |k: usize| MoveAxis { size: shape[k], from: of_x[axes[k]], to: own[k] };
                 let offset = matrix.offset + row.start * matrix.cols + col.start;
                 build.push(start, offset, negative(&places), (0..rank).map(axis));
             }

@@ -9,15 +9,15 @@ use t4a_einsum::Einsum;
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::leg::Leg;
-use crate::operation::Network;
-use crate::plan::{Sequence, SequenceStep};
+use crate::operation::ContractionNetwork;
+use crate::plan::{SequencePlan, SequenceStep};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
 const OP: &str = "einsum";
 
 /// Structure with the labels of its legs and its slot.
-struct Labelled<S> {
+struct LabelledSpec<S> {
     spec: Spec<S>,
     labels: Vec<char>,
     slot: u32,
@@ -32,22 +32,25 @@ impl<S: Sector> Spec<S> {
     ///
     /// # Errors
     /// `Invalid` for other subscripts, `Rank`, `LegMismatch`; errors of the contractions.
-    pub fn einsum(subscripts: &str, operands: &[&Self]) -> Result<(Self, Network)> {
+    pub fn einsum(subscripts: &str, operands: &[&Self]) -> Result<(Self, ContractionNetwork)> {
         let ids: SmallVec<[u64; 8]> = operands.iter().map(|spec| spec.id()).collect();
-        let weight = |planned: &(Self, Arc<Sequence>)| planned.1.bytes();
+        let weight = |planned: &(Self, Arc<SequencePlan>)| planned.1.bytes();
         let planned =
             cached((OP, subscripts.to_owned(), ids), weight, |_| plan(subscripts, operands))?;
-        Ok((planned.0.clone(), Network { plan: planned.1.clone(), complex: false }))
+        Ok((planned.0.clone(), ContractionNetwork { plan: planned.1.clone(), complex: false }))
     }
 }
 
-fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, Arc<Sequence>)> {
+fn plan<S: Sector>(
+    subscripts: &str,
+    operands: &[&Spec<S>],
+) -> Result<(Spec<S>, Arc<SequencePlan>)> {
     let (labels, output) = parse(subscripts, operands)?;
     let lens: Vec<usize> = operands.iter().map(|spec| spec.len()).collect();
     let mut steps: Vec<SequenceStep> = Vec::new();
     let next = |steps: &[SequenceStep]| (operands.len() + steps.len() - 1) as u32;
     // Traces first: they reduce the size of the operands.
-    let mut slots: Vec<Option<Labelled<S>>> = Vec::new();
+    let mut slots: Vec<Option<LabelledSpec<S>>> = Vec::new();
     for (slot, (&spec, labels)) in operands.iter().zip(labels).enumerate() {
         let (mut pairs, mut kept) = (Vec::new(), Vec::new());
         for (i, label) in labels.iter().enumerate() {
@@ -59,11 +62,11 @@ fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, 
         }
         let slot = slot as u32;
         slots.push(Some(match pairs.is_empty() {
-            true => Labelled { spec: spec.clone(), labels, slot },
+            true => LabelledSpec { spec: spec.clone(), labels, slot },
             false => {
                 let (spec, trace) = spec.trace(&pairs)?;
                 steps.push(SequenceStep::Rearrange(slot, trace.plan));
-                Labelled { spec, labels: kept, slot: next(&steps) }
+                LabelledSpec { spec, labels: kept, slot: next(&steps) }
             }
         }));
     }
@@ -83,10 +86,10 @@ fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, 
             let labels = a.labels.iter().chain(&b.labels).copied();
             let labels = labels.filter(|label| !summed(label)).collect();
             steps.push(SequenceStep::Contract([a.slot, b.slot], product.plan));
-            slots.push(Some(Labelled { spec, labels, slot: next(&steps) }));
+            slots.push(Some(LabelledSpec { spec, labels, slot: next(&steps) }));
         }
     }
-    let Some(Labelled { mut spec, labels, slot }) = slots.pop().flatten() else {
+    let Some(LabelledSpec { mut spec, labels, slot }) = slots.pop().flatten() else {
         return Err(invalid("at least one operand is required".into()));
     };
     if labels != output {
@@ -96,7 +99,7 @@ fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, 
         spec = turned.0;
         steps.push(SequenceStep::Rearrange(slot, turned.1.plan));
     }
-    Ok((spec, Arc::new(Sequence::new(lens, steps)?)))
+    Ok((spec, Arc::new(SequencePlan::new(lens, steps)?)))
 }
 
 fn invalid(message: String) -> StructuredError {
@@ -104,7 +107,7 @@ fn invalid(message: String) -> StructuredError {
 }
 
 /// Contraction path: pairs of slots; slots are the operands, then the results of steps.
-fn order<S: Sector>(slots: &[Option<Labelled<S>>], output: &[char]) -> Result<Vec<Vec<usize>>> {
+fn order<S: Sector>(slots: &[Option<LabelledSpec<S>>], output: &[char]) -> Result<Vec<Vec<usize>>> {
     let given = slots.iter().flatten();
     let inputs: Vec<String> = given.clone().map(|x| x.labels.iter().collect()).collect();
     let shapes: Vec<Vec<usize>> = given.map(|x| x.spec.shape()).collect();
@@ -124,7 +127,7 @@ fn parse<S: Sector>(
 ) -> Result<(Vec<Vec<char>>, Vec<char>)> {
     let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
     let Some((inputs, output)) = text.split_once("->") else {
-        return Err(invalid(format!("{subscripts}: the output is to be named")));
+        return Err(invalid(format!("{subscripts}: an explicit output is required")));
     };
     let labels: Vec<Vec<char>> = inputs.split(',').map(|part| part.chars().collect()).collect();
     let output: Vec<char> = output.chars().collect();
@@ -167,7 +170,7 @@ fn parse<S: Sector>(
         }
     }
     match output.iter().find(|label| !seen.contains_key(*label)) {
-        Some(label) => Err(invalid(format!("{subscripts}: label {label} is on no operand"))),
+        Some(label) => Err(invalid(format!("{subscripts}: label {label} is not on an operand"))),
         None => Ok((labels, output)),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::signs::{Parities, reverses};
-use super::{Arguments, check_axes, permuted, planned};
+use super::{PlanArguments, check_axes, permuted, planned};
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, inverse};
 use crate::operation::Rearrange;
@@ -15,7 +15,7 @@ impl<S: Sector> Spec<S> {
     /// exchange of two odd legs gives a factor −1.
     ///
     /// # Errors
-    /// `Rank`, `Axis`, `Rows`.
+    /// `Rank`, `MoveAxis`, `Rows`.
     pub fn permute(&self, axes: &[usize], rows: usize) -> Result<(Self, Rearrange)> {
         let (op, rank) = ("permute", self.legs().len());
         if axes.len() != rank {
@@ -43,7 +43,7 @@ impl<S: Sector> Spec<S> {
     /// Factor −1 for each odd sector on these axes (parity of the legs).
     ///
     /// # Errors
-    /// `Axis`.
+    /// `MoveAxis`.
     pub fn twist(&self, axes: &[usize]) -> Result<(Self, Rearrange)> {
         let (op, rank) = ("twist", self.legs().len());
         check_axes(op, rank, axes)?;
@@ -62,7 +62,7 @@ impl<S: Sector> Spec<S> {
     /// `ChargeOverflow`.
     pub fn conj(&self) -> Result<(Self, Rearrange)> {
         let op = "conj";
-        planned(op, self, Arguments::new(), || {
+        planned(op, self, PlanArguments::new(), || {
             let legs: Vec<_> = self.legs().iter().map(|leg| leg.dual()).collect();
             let to = Spec::new(legs, inverse(self.flux(), op)?, self.rows())?;
             let odd = Parities::new(self);
@@ -80,7 +80,7 @@ impl<S: Sector> Spec<S> {
     /// `ChargeOverflow`.
     pub fn dagger(&self) -> Result<(Self, Rearrange)> {
         let op = "dagger";
-        planned(op, self, Arguments::new(), || {
+        planned(op, self, PlanArguments::new(), || {
             let legs: Vec<_> = self.legs().iter().rev().map(|leg| leg.dual()).collect();
             let rank = legs.len();
             let to = Spec::new(legs, inverse(self.flux(), op)?, rank - self.rows())?;
@@ -94,7 +94,7 @@ impl<S: Sector> Spec<S> {
     /// Flipping both legs of a contraction leaves its value unchanged.
     ///
     /// # Errors
-    /// `Axis`, `ChargeOverflow`.
+    /// `MoveAxis`, `ChargeOverflow`.
     pub fn flip(&self, axis: usize) -> Result<(Self, Rearrange)> {
         let op = "flip";
         check_axes(op, self.legs().len(), &[axis])?;
@@ -105,7 +105,7 @@ impl<S: Sector> Spec<S> {
             let to = Spec::new(legs, self.flux(), self.rows())?;
             let odd = Parities::new(self);
             let twisted = leg.direction() == Direction::Out;
-            let mut build = crate::plan::Builder::new(self.len(), to.len());
+            let mut build = crate::plan::RearrangementBuilder::new(self.len(), to.len());
             for block in self.blocks() {
                 let mut places = block.places.clone();
                 let sector = inverse(leg.sectors()[places[axis] as usize].0, op)?;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::signs::Parities;
-use super::{Arguments, check_axes, planned};
+use super::{PlanArguments, check_axes, planned};
 use crate::error::{Result, StructuredError};
 use crate::leg::Direction;
 use crate::operation::Rearrange;
-use crate::plan::{Axis, Builder};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -16,7 +16,7 @@ impl<S: Sector> Spec<S> {
     /// factor −1 on odd sectors if the first leg of a pair is outgoing.
     ///
     /// # Errors
-    /// `Axis`, `LegMismatch`.
+    /// `MoveAxis`, `LegMismatch`.
     pub fn trace(&self, pairs: &[(usize, usize)]) -> Result<(Self, Rearrange)> {
         let (op, legs) = ("trace", self.legs());
         let paired: Vec<usize> = pairs.iter().flat_map(|&(i, j)| [i, j]).collect();
@@ -33,7 +33,7 @@ impl<S: Sector> Spec<S> {
                 });
             }
         }
-        let arguments: Arguments = paired.iter().map(|&axis| axis as u32).collect();
+        let arguments: PlanArguments = paired.iter().map(|&axis| axis as u32).collect();
         planned(op, self, arguments, || {
             let free: Vec<usize> = (0..legs.len()).filter(|axis| !paired.contains(axis)).collect();
             let rows = free.iter().filter(|&&axis| axis < self.rows()).count();
@@ -46,7 +46,7 @@ impl<S: Sector> Spec<S> {
                 .map(|&(i, _)| i)
                 .filter(|&i| legs[i].direction() == Direction::Out)
                 .collect();
-            let mut build = Builder::new(self.len(), to.len());
+            let mut build = RearrangementBuilder::new(self.len(), to.len());
             for block in self.blocks() {
                 if pairs.iter().any(|&(i, j)| block.places[i] != block.places[j]) {
                     continue;
@@ -55,12 +55,12 @@ impl<S: Sector> Spec<S> {
                 let Some(target) = to.block(&places) else { continue };
                 let negative = odd.inverts(block.places(), &order)
                     != (odd.count(block.places(), super_.iter().copied()) % 2 == 1);
-                let kept = free.iter().enumerate().map(|(k, &axis)| Axis {
+                let kept = free.iter().enumerate().map(|(k, &axis)| MoveAxis {
                     size: block.shape[axis],
                     from: block.strides[axis],
                     to: target.strides[k],
                 });
-                let summed = pairs.iter().map(|&(i, j)| Axis {
+                let summed = pairs.iter().map(|&(i, j)| MoveAxis {
                     size: block.shape[i],
                     from: block.strides[i] + block.strides[j],
                     to: 0,

@@ -1,7 +1,7 @@
 //! Rejected input: every error is raised before any arithmetic.
 
 use t4a_diff::check;
-use t4a_structured::plan::{Products, View};
+use t4a_structured::plan::{MatrixView, Products};
 use t4a_structured::{
     Direction, FermionNumber, FermionParity, GradedTensor, Leg, Product, Sector, Spec,
     StructuredError, U1, Z2, Zn, einsum,
@@ -40,8 +40,8 @@ fn r8_sectors_of_another_group() {
 
 #[test]
 fn r8_matrices_overlap_or_leave_gaps() {
-    let view = |offset, rows, cols| View { offset, rows, cols, transposed: false };
-    let new = |lens: [usize; 3], c: Vec<View>, terms: Vec<[u32; 3]>| {
+    let view = |offset, rows, cols| MatrixView { offset, rows, cols, transposed: false };
+    let new = |lens: [usize; 3], c: Vec<MatrixView>, terms: Vec<[u32; 3]>| {
         let (a, b) = (vec![view(0, 2, 3)], vec![view(0, 3, 2)]);
         Products::new(lens, a, b, c, terms).map(|_| ())
     };

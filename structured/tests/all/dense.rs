@@ -157,7 +157,7 @@ fn trap_17_fused_legs_contract_as_their_parts_and_no_others() {
         let direction = rng.direction();
         let (fa, fb) = (a.fuse(0..2, direction).unwrap(), b.fuse(0..2, direction.dual()).unwrap());
         same(&fa.contract(&fb, &[0], &[0]).unwrap(), &direct);
-        // The dual of a fused leg is the leg fused of the duals.
+        // The dual of a fused leg is the fusion of the duals.
         assert_eq!(fa.spec().legs()[0].dual(), fb.spec().legs()[0]);
         // Fusing the same legs in another order gives other states.
         let turned = b.permute(&[1, 0, 2], 1).unwrap().fuse(0..2, direction.dual()).unwrap();

@@ -9,7 +9,8 @@ use t4a_linalg::det::DetOp;
 use t4a_linalg::expm::ExpmOp;
 use t4a_linalg::qr::{Columns, QrOp};
 use t4a_structured::operation::{
-    ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond,
+    ByMatrix, Contract, ContractOver, ContractionNetwork, FrobeniusNorm, InnerProduct, Rearrange,
+    ScaleBond,
 };
 use t4a_structured::plan::{MatrixList, Rearrangement};
 use t4a_structured::{Direction, FermionNumber, FluxOn, Leg, Pattern, Spec, StructuredError, U1};
@@ -106,7 +107,7 @@ fn networks_real_and_complex() {
         }
         checked += 1;
         sent(&network);
-        let pairs = Network { complex: true, ..network.clone() };
+        let pairs = ContractionNetwork { complex: true, ..network.clone() };
         let inputs = |n: usize| -> Vec<Value<Eager>> {
             (0..n * 3).map(|i| random(specs[i / n].len(), 5 + i as u64)).collect()
         };
@@ -168,13 +169,13 @@ fn scales_and_numbers() {
         check::operation(&plan, &[a.clone(), s.clone()], TOLERANCE);
         let pairs = ScaleBond { complex: true, ..plan };
         check::operation(&pairs, &[a.clone(), b.clone(), s], TOLERANCE);
-        check::operation(&Inner { complex: false }, &[a.clone(), b.clone()], TOLERANCE);
+        check::operation(&InnerProduct { complex: false }, &[a.clone(), b.clone()], TOLERANCE);
         let pairs = [a.clone(), b.clone(), random(len, 7), random(len, 8)];
-        check::operation(&Inner { complex: true }, &pairs, TOLERANCE);
-        check::operation(&Norm { complex: false }, &pairs[..1], TOLERANCE);
-        check::operation(&Norm { complex: true }, &pairs[..2], TOLERANCE);
+        check::operation(&InnerProduct { complex: true }, &pairs, TOLERANCE);
+        check::operation(&FrobeniusNorm { complex: false }, &pairs[..1], TOLERANCE);
+        check::operation(&FrobeniusNorm { complex: true }, &pairs[..2], TOLERANCE);
         let zero = Value::Float(pairs[0].float().scale(0.0));
-        let out = Norm { complex: false }.portable(&[zero], &[true]).unwrap();
+        let out = FrobeniusNorm { complex: false }.portable(&[zero], &[true]).unwrap();
         assert_eq!(check::elements(&out.results[0]), [0.0]);
     }
 }

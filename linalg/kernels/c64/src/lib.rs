@@ -4,7 +4,7 @@
 use faer::dyn_stack::MemBuffer;
 use faer::{MatMut, MatRef, Par};
 use num_complex::Complex;
-use t4a_linalg_generic::{Extent, concrete, for_each_kernel};
+use t4a_linalg_generic::{ComputeVectors, concrete, for_each_kernel};
 
 for_each_kernel!(concrete, Complex<f64>);
 

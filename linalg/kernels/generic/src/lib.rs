@@ -35,7 +35,7 @@ pub use householder::qr_every_column;
 
 /// Singular vectors or eigenvectors that a decomposition computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum ComputeVectors {
     /// No vectors.
     Values,
     /// As many vectors as values.
@@ -44,11 +44,16 @@ pub enum Extent {
     Full,
 }
 
-pub fn svd_scratch<T: ComplexField>(m: usize, n: usize, extent: Extent, par: Par) -> MemBuffer {
+pub fn svd_scratch<T: ComplexField>(
+    m: usize,
+    n: usize,
+    extent: ComputeVectors,
+    par: Par,
+) -> MemBuffer {
     let vectors = match extent {
-        Extent::Values => ComputeSvdVectors::No,
-        Extent::Thin => ComputeSvdVectors::Thin,
-        Extent::Full => ComputeSvdVectors::Full,
+        ComputeVectors::Values => ComputeSvdVectors::No,
+        ComputeVectors::Thin => ComputeSvdVectors::Thin,
+        ComputeVectors::Full => ComputeSvdVectors::Full,
     };
     MemBuffer::new(faer_svd_scratch::<T>(m, n, vectors, vectors, par, svd_params()))
 }

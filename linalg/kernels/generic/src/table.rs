@@ -7,7 +7,7 @@ macro_rules! for_each_kernel {
     ($callback:ident, $e:ty $(, $krate:ident)?) => {
         $callback! { $e $(, $krate)?;
             /// Scratch of `svd`.
-            fn svd_scratch(m: usize, n: usize, extent: Extent, par: Par) -> MemBuffer;
+            fn svd_scratch(m: usize, n: usize, extent: ComputeVectors, par: Par) -> MemBuffer;
             /// Singular values, `U` and `V`; `false` without convergence.
             fn svd(
                 a: MatRef<'_, $e>,

@@ -64,7 +64,7 @@ pub fn svd_function<T: LinalgScalar>(
 }
 
 /// `F`, `f(S)`, the decomposition, and an info tensor.
-type Function<T> = (Tensor<T>, Tensor<<T as LinalgScalar>::R>, Svd<T>, Tensor<i32>);
+type SvdFunctionResult<T> = (Tensor<T>, Tensor<<T as LinalgScalar>::R>, Svd<T>, Tensor<i32>);
 
 /// [`svd_function`] with `f(S)`, the decomposition that the derivative rules use, and an info tensor of the batch's
 /// shape instead of an error. Singular values outside of the domain of `f` give NaN or ∞.
@@ -74,7 +74,7 @@ type Function<T> = (Tensor<T>, Tensor<<T as LinalgScalar>::R>, Svd<T>, Tensor<i3
 pub fn svd_function_ex<T: LinalgScalar>(
     a: &Tensor<T>,
     f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Function<T>> {
+) -> Result<SvdFunctionResult<T>> {
     let (svd, info) = svd_ex(a, Vectors::Thin)?;
     let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
     let values = f.value(&Batched::rows_of(&svd.s));

@@ -1,33 +1,33 @@
 //! Defining equations of matrix functions and solutions.
 
 use super::jet::Jet;
-use super::{Case, Kind};
+use super::{CaseKind, SweepCase};
 
 /// Residuals of operands and results, zero for exact ones.
-pub(super) fn equations(kind: Kind, x: &[Jet], y: &[Jet], case: &Case) -> Vec<Jet> {
+pub(super) fn equations(kind: CaseKind, x: &[Jet], y: &[Jet], case: &SweepCase) -> Vec<Jet> {
     let (a, f) = (&x[0], &y[0]);
     let unit = || Jet::unit(a.terms[0].n);
     match kind {
-        Kind::Expm | Kind::HermitianExp => {
-            let a = if let Kind::Expm = kind { a.clone() } else { a.herm() };
+        CaseKind::Expm | CaseKind::HermitianExp => {
+            let a = if let CaseKind::Expm = kind { a.clone() } else { a.herm() };
             vec![a.exp().plus(-1.0, f)]
         }
-        Kind::Logm => vec![f.exp().plus(-1.0, a)],
-        Kind::HermitianLn => vec![f.exp().plus(-1.0, &a.herm())],
-        Kind::Sqrtm => vec![f.times(f).plus(-1.0, a)],
-        Kind::Sylvester | Kind::Lyapunov => {
+        CaseKind::Logm => vec![f.exp().plus(-1.0, a)],
+        CaseKind::HermitianLn => vec![f.exp().plus(-1.0, &a.herm())],
+        CaseKind::Sqrtm => vec![f.times(f).plus(-1.0, a)],
+        CaseKind::Sylvester | CaseKind::Lyapunov => {
             vec![a.times(f).plus(1.0, &f.times(&x[1])).plus(-1.0, &x[2])]
         }
-        Kind::LyapunovPositive => {
+        CaseKind::LyapunovPositive => {
             let p = a.herm();
             vec![p.times(f).plus(1.0, &f.times(&p)).plus(-1.0, &x[1])]
         }
-        Kind::Polar => {
+        CaseKind::Polar => {
             let p = &y[1];
             let isometry = f.adjoint().times(f).plus(-1.0, &unit());
             vec![f.times(p).plus(-1.0, a), isometry, p.plus(-1.0, &p.adjoint())]
         }
-        Kind::SvdFunction(p) => match p {
+        CaseKind::SvdFunction(p) => match p {
             1.0 => {
                 // Multiplied by a regular matrix that varies, since the second derivative of A alone is zero.
                 let left = a.times(&a.adjoint());
@@ -61,7 +61,7 @@ pub(super) fn equations(kind: Kind, x: &[Jet], y: &[Jet], case: &Case) -> Vec<Je
             }
             _ => vec![f.times(&a.adjoint()).plus(-1.0, &unit())],
         },
-        Kind::LowRank => {
+        CaseKind::LowRank => {
             let rank = case.rank;
             if rank == case.values.len() {
                 return vec![a.plus(-1.0, f)];
@@ -74,7 +74,7 @@ pub(super) fn equations(kind: Kind, x: &[Jet], y: &[Jet], case: &Case) -> Vec<Je
             let below = whole.scaled(-1.0).plus(-cut, &unit).projector();
             vec![whole.times(&above.plus(1.0, &below)).plus(-1.0, &f.dilation())]
         }
-        Kind::HermitianPower(p) => {
+        CaseKind::HermitianPower(p) => {
             let a = a.herm();
             match p {
                 3.0 => vec![a.times(&a).times(&a).plus(-1.0, f)],

@@ -29,7 +29,7 @@ use jet::{Jet, Mat};
 
 /// Kinds of cases.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum CaseKind {
     Expm,
     Sqrtm,
     Logm,
@@ -44,33 +44,33 @@ enum Kind {
     HermitianLn,
 }
 
-const KINDS: [Kind; 20] = [
-    Kind::Expm,
-    Kind::Sqrtm,
-    Kind::Logm,
-    Kind::Sylvester,
-    Kind::Lyapunov,
-    Kind::LyapunovPositive,
-    Kind::Polar,
-    Kind::SvdFunction(1.0),
-    Kind::SvdFunction(3.0),
-    Kind::SvdFunction(5.0),
-    Kind::SvdFunction(0.5),
-    Kind::SvdFunction(0.0),
-    Kind::SvdFunction(-1.0),
-    Kind::LowRank,
-    Kind::HermitianPower(3.0),
-    Kind::HermitianPower(2.0),
-    Kind::HermitianPower(-1.0),
-    Kind::HermitianPower(0.5),
-    Kind::HermitianExp,
-    Kind::HermitianLn,
+const KINDS: [CaseKind; 20] = [
+    CaseKind::Expm,
+    CaseKind::Sqrtm,
+    CaseKind::Logm,
+    CaseKind::Sylvester,
+    CaseKind::Lyapunov,
+    CaseKind::LyapunovPositive,
+    CaseKind::Polar,
+    CaseKind::SvdFunction(1.0),
+    CaseKind::SvdFunction(3.0),
+    CaseKind::SvdFunction(5.0),
+    CaseKind::SvdFunction(0.5),
+    CaseKind::SvdFunction(0.0),
+    CaseKind::SvdFunction(-1.0),
+    CaseKind::LowRank,
+    CaseKind::HermitianPower(3.0),
+    CaseKind::HermitianPower(2.0),
+    CaseKind::HermitianPower(-1.0),
+    CaseKind::HermitianPower(0.5),
+    CaseKind::HermitianExp,
+    CaseKind::HermitianLn,
 ];
 
 /// Random numbers and choices.
-struct Draw(Numbers);
+struct RandomDraw(Numbers);
 
-impl Draw {
+impl RandomDraw {
     fn pick(&mut self, n: usize) -> usize {
         ((self.0.next() + 1.0) / 2.0 * n as f64) as usize % n
     }
@@ -174,7 +174,7 @@ impl Draw {
 }
 
 /// An operation with operands and two directions, and the underlying values.
-struct Case {
+struct SweepCase {
     op: MatrixOp,
     operands: Vec<Mat>,
     directions: [Vec<Mat>; 2],
@@ -186,41 +186,41 @@ struct Case {
     rank: usize,
 }
 
-impl Case {
-    fn new<T: LinalgScalar>(kind: Kind, seed: u64) -> Self {
-        let (mut draw, complex) = (Draw(Numbers::new(seed)), T::IS_COMPLEX);
+impl SweepCase {
+    fn new<T: LinalgScalar>(kind: CaseKind, seed: u64) -> Self {
+        let (mut draw, complex) = (RandomDraw(Numbers::new(seed)), T::IS_COMPLEX);
         let double = epsilon::<T>() < 1e-10;
         let digits = if double { 15 } else { 7 };
         let n = 2 + draw.pick(3);
         let m = if draw.pick(2) == 0 { n } else { 2 + draw.pick(4) };
         let (mut values, mut rank) = (Vec::new(), 0);
-        let hermitian = |draw: &mut Draw| draw.hermitian(n, 0.5, digits, complex);
+        let hermitian = |draw: &mut RandomDraw| draw.hermitian(n, 0.5, digits, complex);
         let (operands, op, scaled, degree): (Vec<Mat>, MatrixOp, usize, f64) = match kind {
-            Kind::Expm => {
+            CaseKind::Expm => {
                 let size = 2f64.powi(draw.pick(12) as i32 - 9);
                 let a = draw.general(n, digits, complex).scaled(size);
                 (vec![a], ExpmOp.into(), 0, 0.0)
             }
-            Kind::Sqrtm => (vec![draw.general(n, digits, complex)], SqrtmOp.into(), 1, 0.5),
-            Kind::Logm => (vec![draw.general(n, digits, complex)], LogmOp.into(), 1, 0.0),
-            Kind::Sylvester | Kind::Lyapunov => {
+            CaseKind::Sqrtm => (vec![draw.general(n, digits, complex)], SqrtmOp.into(), 1, 0.5),
+            CaseKind::Logm => (vec![draw.general(n, digits, complex)], LogmOp.into(), 1, 0.0),
+            CaseKind::Sylvester | CaseKind::Lyapunov => {
                 let a = draw.general(n, digits, complex);
                 let b = match kind {
-                    Kind::Lyapunov => a.adjoint(),
+                    CaseKind::Lyapunov => a.adjoint(),
                     _ => draw.general(m.min(3), digits, complex),
                 };
                 let c = draw.mat(n, b.n, complex);
                 (vec![a, b, c], SylvesterOp.into(), 2, -1.0)
             }
-            Kind::LyapunovPositive => {
+            CaseKind::LyapunovPositive => {
                 let (p, b) = (hermitian(&mut draw), draw.mat(n, n, complex));
                 (vec![p, b], LyapunovPositiveOp.into(), 1, -1.0)
             }
-            Kind::Polar => {
+            CaseKind::Polar => {
                 let (a, _) = draw.with_singular_values([m.max(n), n], 0.4, digits, complex);
                 (vec![a], PolarOp { side: Side::Right }.into(), 1, f64::NAN)
             }
-            Kind::SvdFunction(p) => {
+            CaseKind::SvdFunction(p) => {
                 let shape = if p == -1.0 { [n, n] } else { [m, n] };
                 let small = |digit: usize| 10f64.powi(-(digit as i32));
                 let first = match (p, draw.pick(3)) {
@@ -236,7 +236,7 @@ impl Case {
                 let a = if x[0] > 0.0 { a.scaled(1.0 / x[0]) } else { a };
                 (vec![a], SvdFunctionOp { function: Elementary::Pow(p) }.into(), 1, p)
             }
-            Kind::LowRank => {
+            CaseKind::LowRank => {
                 let first = if draw.pick(3) == 0 { 0.0 } else { 0.4 };
                 let (a, x) = draw.with_singular_values([m, n], first, digits, complex);
                 let largest = if x[0] > 0.0 { x[0] } else { 1.0 };
@@ -245,23 +245,23 @@ impl Case {
                 values = x.into_iter().map(|x| x / largest).collect();
                 (vec![a], LowRankOp { rank }.into(), 1, 1.0)
             }
-            Kind::HermitianPower(p) => {
+            CaseKind::HermitianPower(p) => {
                 let first = if p > 1.0 { -0.5 } else { 0.4 };
                 let a = draw.hermitian(n, first, digits, complex);
                 (vec![a], HermitianFunctionOp { function: Elementary::Pow(p) }.into(), 1, p)
             }
-            Kind::HermitianExp => {
+            CaseKind::HermitianExp => {
                 let op = HermitianFunctionOp { function: Elementary::Exp };
                 (vec![draw.hermitian(n, -0.5, digits, complex)], op.into(), 0, 0.0)
             }
-            Kind::HermitianLn => {
+            CaseKind::HermitianLn => {
                 let op = HermitianFunctionOp { function: Elementary::Ln };
                 (vec![hermitian(&mut draw)], op.into(), 1, 0.0)
             }
         };
         let directions = [0, 1].map(|_| {
             let mut all: Vec<Mat> = operands.iter().map(|x| draw.mat(x.m, x.n, complex)).collect();
-            if matches!(kind, Kind::Lyapunov) {
+            if matches!(kind, CaseKind::Lyapunov) {
                 all[1] = all[0].adjoint();
             }
             all
@@ -291,13 +291,13 @@ impl Case {
     }
 
     /// A result at unit scale.
-    fn unscaled(&self, kind: Kind, result: usize, jet: Jet) -> Jet {
+    fn unscaled(&self, kind: CaseKind, result: usize, jet: Jet) -> Jet {
         let degree = match kind {
-            Kind::Polar => result as f64,
+            CaseKind::Polar => result as f64,
             _ => self.degree,
         };
         let mut jet = Jet::new(jet.scaled(self.scale.powf(-degree)).terms);
-        if matches!(kind, Kind::Logm | Kind::HermitianLn) {
+        if matches!(kind, CaseKind::Logm | CaseKind::HermitianLn) {
             let shift = Mat::unit(jet.terms[0].n);
             jet.terms[0] = jet.terms[0].plus(-self.scale.ln(), &shift);
         }
@@ -318,7 +318,7 @@ fn from_tensor<T: LinalgScalar>(x: &Tensor<T>) -> Mat {
 }
 
 /// Results as functions of the two parameters, by forward mode twice.
-fn forward<T: Scalar>(case: &Case) -> Result<Vec<Jet>, LinalgError> {
+fn forward<T: Scalar>(case: &SweepCase) -> Result<Vec<Jet>, LinalgError> {
     let arrays = |x: &[Mat]| -> Vec<_> {
         let scaled = x.iter().enumerate().map(|(i, x)| tensor::<T>(&x.scaled(case.factor(i))));
         scaled.flat_map(|x| eager(&x)).collect()
@@ -347,7 +347,7 @@ fn forward<T: Scalar>(case: &Case) -> Result<Vec<Jet>, LinalgError> {
 }
 
 /// Gradient for the cotangents `w`, and its derivative along the second directions.
-fn reverse<T: Scalar>(case: &Case, w: &[Mat]) -> Result<[Vec<Mat>; 2], LinalgError> {
+fn reverse<T: Scalar>(case: &SweepCase, w: &[Mat]) -> Result<[Vec<Mat>; 2], LinalgError> {
     let scaled = |x: &[Mat]| -> Vec<Tensor<T>> {
         x.iter().enumerate().map(|(i, x)| tensor::<T>(&x.scaled(case.factor(i)))).collect()
     };
@@ -366,7 +366,7 @@ fn reverse<T: Scalar>(case: &Case, w: &[Mat]) -> Result<[Vec<Mat>; 2], LinalgErr
 }
 
 #[derive(Default, Debug)]
-struct Counts {
+struct SweepCounts {
     right: usize,
     refused: usize,
     worst: f64,
@@ -386,14 +386,16 @@ fn refusal(error: &LinalgError) -> bool {
     )
 }
 
-fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
-    let case = Case::new::<T>(kind, seed);
+fn run<T: Scalar>(kind: CaseKind, seed: u64, counts: &mut SweepCounts) {
+    let case = SweepCase::new::<T>(kind, seed);
     let what = || format!("{kind:?}, seed {seed}, {:?}, scale {:e}", case.operands, case.scale);
     let unit = epsilon::<T>();
     // Second derivatives through vectors at gaps above ε^(1/4) have errors of order √ε.
     let limit = match kind {
-        Kind::SvdFunction(_) | Kind::LowRank | Kind::HermitianPower(_) => 40.0 * unit.sqrt(),
-        Kind::HermitianExp | Kind::HermitianLn => 40.0 * unit.sqrt(),
+        CaseKind::SvdFunction(_) | CaseKind::LowRank | CaseKind::HermitianPower(_) => {
+            40.0 * unit.sqrt()
+        }
+        CaseKind::HermitianExp | CaseKind::HermitianLn => 40.0 * unit.sqrt(),
         _ => 4e3 * unit,
     };
     let results = match forward::<T>(&case) {
@@ -406,7 +408,7 @@ fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
     let results: Vec<Jet> = results.collect();
     let cut = match kind {
         // Each order divides by the gap between kept and dropped values, and so does the projector.
-        Kind::LowRank if case.rank < case.values.len() => {
+        CaseKind::LowRank if case.rank < case.values.len() => {
             case.values[case.rank - 1] - case.values[case.rank]
         }
         _ => 1.0,
@@ -421,12 +423,12 @@ fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
             counts.worst = counts.worst.max(off / limit);
         }
     }
-    let mut draw = Draw(Numbers::new(seed + 7));
+    let mut draw = RandomDraw(Numbers::new(seed + 7));
     let w = plain.iter().map(|y| draw.mat(y.terms[0].m, y.terms[0].n, T::IS_COMPLEX));
     let w: Vec<Mat> = w.map(|w| from_tensor(&tensor::<T>(&w))).collect();
     // Solutions of nearly singular equations have lost digits.
     let loss = match kind {
-        Kind::Sylvester | Kind::Lyapunov => {
+        CaseKind::Sylvester | CaseKind::Lyapunov => {
             let [a, b, c] = [0, 1, 2].map(|i| case.operands[i].norm());
             (results[0].terms[0].norm() * (a + b) / c).max(1.0)
         }
@@ -449,7 +451,7 @@ fn run<T: Scalar>(kind: Kind, seed: u64, counts: &mut Counts) {
                 }
                 if order == 1 {
                     first = size;
-                } else if matches!(kind, Kind::SvdFunction(1.0)) {
+                } else if matches!(kind, CaseKind::SvdFunction(1.0)) {
                     // The second derivative is zero.
                     size = first;
                 }
@@ -470,7 +472,7 @@ fn cases() -> u64 {
 
 fn sweep<T: Scalar>() {
     for kind in KINDS {
-        let mut counts = Counts::default();
+        let mut counts = SweepCounts::default();
         (0..cases()).for_each(|seed| run::<T>(kind, 1 + seed, &mut counts));
         println!("{kind:?} {}: {counts:?}", std::any::type_name::<T>());
         assert!(counts.right > counts.refused, "{kind:?}: {counts:?}");
