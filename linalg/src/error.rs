@@ -40,7 +40,7 @@ pub enum LinalgError {
     },
     /// The input contains NaN or ∞.
     #[error(
-        "{op}: matrix {batch} has an element that is NaN or infinite; the `_ex` form goes on with the others"
+        "{op}: matrix {batch} has an element that is NaN or infinite; the `_ex` form continues with the others"
     )]
     NonFinite {
         /// Name of the operation.
@@ -50,9 +50,9 @@ pub enum LinalgError {
     },
     /// A Cholesky pivot is not positive.
     #[error(
-        "{op}: matrix {batch} is not positive definite, pivot {index} is not positive; both triangles are \
-         read, as (A + Aᴴ)/2, and where only rounding is to blame a multiple of the unit matrix helps, \
-         about 1e-6 (f32) or 1e-12 (f64) of the largest entry"
+        "{op}: matrix {batch} is not positive definite, pivot {index} is not positive; (A + Aᴴ)/2 is \
+         factored, from both triangles. If rounding is the only cause, add a multiple of the unit matrix, \
+         that is, about 1e-6 (f32) or 1e-12 (f64) of the largest entry"
     )]
     NonPositivePivot {
         /// Name of the operation.
@@ -64,7 +64,7 @@ pub enum LinalgError {
     },
     /// A pivot is zero.
     #[error(
-        "{op}: matrix {batch} is singular, pivot {index} is zero; `lstsq_min_norm` and `pinv` take \
+        "{op}: matrix {batch} is singular, pivot {index} is zero; `lstsq_min_norm` and `pinv` accept \
          matrices of any rank"
     )]
     Singular {
@@ -78,7 +78,7 @@ pub enum LinalgError {
     /// The factorisation or derivative requires full rank.
     #[error(
         "{op}: matrix {batch} has rank {rank}, full rank {required} is required; `lstsq_min_norm` and \
-         `pinv` take matrices of any rank"
+         `pinv` accept matrices of any rank"
     )]
     RankDeficient {
         /// Name of the operation.
@@ -92,9 +92,9 @@ pub enum LinalgError {
     },
     /// The eigenvectors are linearly dependent up to rounding and cannot be inverted.
     #[error(
-        "{op}: the eigenvectors of matrix {batch} are dependent, where eigenvalues and eigenvectors have no \
-         derivative; functions of the matrix have one (`expm`, `sqrtm`, `logm`, `matrix_power`, `det`), and \
-         Hermitian matrices have independent eigenvectors by `eigh`"
+        "{op}: the eigenvectors of matrix {batch} are linearly dependent, and eigenvalues and eigenvectors have no \
+         derivative; matrix functions have one (`expm`, `sqrtm`, `logm`, `matrix_power`, `det`); for \
+         Hermitian matrices use `eigh`, whose eigenvectors are independent"
     )]
     Defective {
         /// Name of the operation.
@@ -104,7 +104,7 @@ pub enum LinalgError {
     },
     /// The iteration did not converge.
     #[error(
-        "{op}: the iteration did not converge for matrix {batch}; the `_ex` form goes on with the others"
+        "{op}: the iteration did not converge for matrix {batch}; the `_ex` form continues with the others"
     )]
     NoConvergence {
         /// Name of the operation.
@@ -115,7 +115,7 @@ pub enum LinalgError {
     /// An eigenvalue is on the negative real axis, where roots and logarithms have no principal value.
     #[error(
         "{op}: matrix {batch} has an eigenvalue on the negative real axis, where roots and logarithms have no \
-         principal value; the `_ex` form goes on with the others"
+         principal value; the `_ex` form continues with the others"
     )]
     NegativeEigenvalue {
         /// Name of the operation.
@@ -126,7 +126,7 @@ pub enum LinalgError {
     /// The Sylvester or Lyapunov equation has no unique solution.
     #[error(
         "{op}: equation {batch} has no unique solution: an eigenvalue of A is the negative of one of B (of Aᴴ in a \
-         Lyapunov equation), to rounding; a multiple of the unit matrix added to A moves its eigenvalues"
+         Lyapunov equation), up to rounding; adding a multiple of the unit matrix to A shifts its eigenvalues"
     )]
     CommonEigenvalue {
         /// Name of the operation.
@@ -136,7 +136,7 @@ pub enum LinalgError {
     },
     /// A result exceeds the range of the element type.
     #[error(
-        "{op}: the result for matrix {batch} exceeds the range of the element type; scale the matrix, or take f64"
+        "{op}: the result for matrix {batch} exceeds the range of the element type; scale the matrix, or use f64"
     )]
     Overflow {
         /// Name of the operation.
@@ -146,8 +146,8 @@ pub enum LinalgError {
     },
     /// The function, or its derivative, is not finite at an eigenvalue.
     #[error(
-        "{op}: the function is not finite at an eigenvalue of matrix {batch}; a multiple of the unit matrix moves \
-         its eigenvalues"
+        "{op}: the function is not finite at an eigenvalue of matrix {batch}; adding a multiple of the unit \
+         matrix shifts its eigenvalues"
     )]
     OutsideDomain {
         /// Name of the operation.
@@ -157,8 +157,8 @@ pub enum LinalgError {
     },
     /// The second derivative at degenerate values does not exist, or is not a function of the cotangents.
     #[error(
-        "{op}: differentiated once more at the tied values of matrix {batch}, a derivative depends on \
-         the arbitrary basis of its vectors, or tells these values apart; symmetric functions of \
+        "{op}: matrix {batch} has tied values, and the derivative of its derivative depends on the \
+         arbitrary basis of the vectors, or on the order of these values; symmetric functions of \
          svdvals and eigvalsh have second derivatives there"
     )]
     SecondOrderAtTie {
@@ -171,11 +171,11 @@ pub enum LinalgError {
     /// the cotangents, or requires another basis.
     #[error(
         "{op}: values of matrix {batch} are tied, and the loss uses their vectors or the direction splits \
-         them: this derivative is 0/0 through the factors. Use the operation that is smooth at ties: \
-         `svd_function`, `hermitian_function`, `low_rank`, `polar`, `expm`, `sqrtm`, `logm`, for values \
-         alone `svdvals`, `eigvalsh`, `eigvals`. For losses of subspaces, as projectors, set `separable` \
-         in the Degeneracy of `svd_with`, `svd_truncated_with`, `eigh_with`, `eig_with`. Unit, \
-         orthogonal and zero matrices are all ties"
+         them: the derivative through the factors is 0/0. Use an operation that is smooth at ties: \
+         `svd_function`, `hermitian_function`, `low_rank`, `polar`, `expm`, `sqrtm`, `logm`; for values \
+         alone `svdvals`, `eigvalsh`, `eigvals`. For losses of subspaces, such as projectors, set \
+         `separable` in the Degeneracy of `svd_with`, `svd_truncated_with`, `eigh_with`, `eig_with`. All \
+         singular values of unit, orthogonal and zero matrices are tied"
     )]
     SplitTie {
         /// Name of the operation.
@@ -186,11 +186,11 @@ pub enum LinalgError {
     /// The cotangent depends on the gauge of the factorisation: phases of singular vectors or eigenvectors, or the
     /// basis of a degenerate subspace. The derivative does not exist, or is not a function of the cotangents.
     #[error(
-        "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or tells its \
-         tied values apart (defect {defect:.3e}, allowed {allowed:.3e}); functions f(S), f(E) of its \
-         values are smooth at ties as svd_function and hermitian_function; unit and orthogonal \
-         matrices, as some weights begin, are all ties; what counts as one, and whether this is \
-         checked, says the Degeneracy of svd_with, svd_truncated_with and eigh_with"
+        "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or differs between \
+         its tied values (defect {defect:.3e}, allowed {allowed:.3e}); svd_function and \
+         hermitian_function are smooth at ties; all singular values of unit and orthogonal matrices, such \
+         as initial weights, are tied; the tolerance of ties and this check are options in the Degeneracy \
+         of svd_with, svd_truncated_with and eigh_with"
     )]
     GaugeIllDefined {
         /// Name of the operation.
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_say_what_to_do() {
+    fn messages_contain_a_remedy() {
         let (op, batch) = ("solve", 3);
         let texts = [
             (LinalgError::NotMatrix { op, shape: vec![4] }, "an axis of size 1"),
@@ -312,7 +312,7 @@ mod tests {
             (LinalgError::SplitTie { op, batch }, "`svd_function`"),
             (
                 LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: 0.0 },
-                "the Degeneracy of svd_with",
+                "svd_with, svd_truncated_with",
             ),
         ];
         for (error, remedy) in texts {

@@ -44,7 +44,7 @@ impl AnyOperation {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let part = usize::try_from(*len).ok().and_then(|len| bytes.get(..len));
         let part = part.filter(|part| part.len().div_ceil(8) == words.len()).ok_or_else(|| {
-            refused(format!("{len} bytes are announced, {} have come", bytes.len()))
+            refused(format!("the header states {len} bytes, received {}", bytes.len()))
         })?;
         let mut reader = rmp_serde::Deserializer::from_read_ref(part);
         reader.set_max_depth(DEPTH);

@@ -206,7 +206,7 @@ fn what_does_not_fit_is_refused() {
         "a derivative of softmax: 1 operands and 1 cotangents, given 1 arrays"
     );
     let two = vjp(&[true, false]).run(vec![x(), x()]).unwrap_err();
-    assert_eq!(text(two), "a derivative of softmax: it has 1 results, 2 are described");
+    assert_eq!(text(two), "a derivative of softmax: it has 1 results, the mask has 2");
     let wide = AnyTensor::ones(&[2, 2], DType::F64).unwrap();
     assert_eq!(
         text(vjp(&[true]).run(vec![x(), wide]).unwrap_err()),

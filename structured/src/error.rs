@@ -15,13 +15,13 @@ pub type Result<T, E = StructuredError> = std::result::Result<T, E>;
 #[allow(missing_docs)]
 pub enum StructuredError {
     /// The sectors of a leg contain a duplicate.
-    #[error("leg: sector {sector} is given twice")]
+    #[error("leg: sector {sector} is repeated")]
     DuplicateSector { sector: String },
     /// A sector of a leg has dimension 0.
     #[error("leg: sector {sector} has dimension 0; a leg lists the sectors that it has")]
     EmptySector { sector: String },
     /// Deserialised sectors are not in ascending order.
-    #[error("leg: sector {sector} comes behind a greater one")]
+    #[error("leg: sectors are not in ascending order at {sector}")]
     UnsortedSectors { sector: String },
     /// A number is not an element of the symmetry group, such as a residue ≥ N.
     #[error("{sector} is not an element of its group")]
@@ -46,10 +46,10 @@ pub enum StructuredError {
     #[error("{op}: {required} legs are required, given {given}")]
     Rank { op: &'static str, required: usize, given: usize },
     /// An axis is out of range or repeated.
-    #[error("{op}: axis {axis} of {rank}, or named twice")]
+    #[error("{op}: axis {axis} is out of range for rank {rank}, or repeated")]
     Axis { op: &'static str, axis: usize, rank: usize },
     /// The number of row legs exceeds the number of legs.
-    #[error("{op}: {rows} legs of rows are asked for, there are {rank}")]
+    #[error("{op}: {rows} row legs are requested, the tensor has {rank} legs")]
     Rows { op: &'static str, rows: usize, rank: usize },
     /// An entry of a dense array is forbidden by the symmetry.
     #[error(
@@ -68,7 +68,7 @@ pub enum StructuredError {
     #[error("{op}: the entry at {index:?} is {value}, where the structure has zeros")]
     NotStored { op: &'static str, index: Vec<usize>, value: f64 },
     /// The flux of a tensor is odd; fermionic tensors are even.
-    #[error("{op}: an odd charge {flux} needs an odd leg of dimension 1 instead")]
+    #[error("{op}: the flux {flux} is odd; add an odd leg of dimension 1 instead")]
     OddParity { op: &'static str, flux: String },
     /// The length of a buffer differs from that of the structure.
     #[error("{op}: the structure has {required} elements, the buffer {given}")]
@@ -77,13 +77,13 @@ pub enum StructuredError {
     #[error("{op}: shape {required:?} is required, given {given:?}")]
     Shape { op: &'static str, required: Vec<usize>, given: Vec<usize> },
     /// A block pattern contains a block twice.
-    #[error("{op}: block {block:?} is given twice")]
+    #[error("{op}: block {block:?} is repeated")]
     DuplicateBlock { op: &'static str, block: Vec<u32> },
     /// The blocks of a pattern are not in lexicographic order. The order makes buffers of equal patterns comparable.
-    #[error("{op}: block {block:?} comes behind a greater one; sort the blocks")]
+    #[error("{op}: blocks are not in ascending order at {block:?}; sort the blocks")]
     UnsortedBlocks { op: &'static str, block: Vec<u32> },
     /// The leg was not fused, or was fused from other legs.
-    #[error("{op}: axis {axis} was not fused of these legs")]
+    #[error("{op}: axis {axis} was not fused from these legs")]
     NotFused { op: &'static str, axis: usize },
     /// The dtypes of the operands differ.
     #[error("{op}: dtype {given}, required {required}")]
@@ -95,7 +95,7 @@ pub enum StructuredError {
     #[error("stored data: {what}")]
     Corrupt { what: &'static str },
     /// The operation requires another flux, usually the neutral one.
-    #[error("{op}: the charge {flux} is given, {required} is required")]
+    #[error("{op}: flux {required} is required, given {flux}")]
     Flux { op: &'static str, flux: String, required: String },
     /// The structures of two tensors differ.
     #[error("{op}: structures differ: {lhs} and {rhs}")]

@@ -21,8 +21,7 @@ pub enum KrylovError {
     },
     /// The start vector is zero.
     #[error(
-        "{op}: the start vector is zero, or lies in the span of the vectors that are excluded; a random vector is a \
-         good start"
+        "{op}: the start vector is zero, or in the span of the excluded vectors; use a random start vector"
     )]
     ZeroStart {
         /// Name of the method.
@@ -30,7 +29,7 @@ pub enum KrylovError {
     },
     /// A vector contains NaN or ∞.
     #[error(
-        "{op}: the norm of {what} is {norm} after {applications} applications of the map; a finite number is required"
+        "{op}: the norm of {what} is {norm} after {applications} applications of the operator; a finite number is required"
     )]
     NonFinite {
         /// Name of the method.
@@ -44,8 +43,8 @@ pub enum KrylovError {
     },
     /// The operator is not Hermitian, which the method requires.
     #[error(
-        "{op}: the map is not Hermitian: ⟨x, A y⟩ and the conjugate of ⟨y, A x⟩ differ by {difference:.3e} for unit \
-         vectors whose images have norms up to {scale:.3e}; `arnoldi`, `exponential` and `gmres` take any map"
+        "{op}: the operator is not Hermitian: ⟨x, A y⟩ and the conjugate of ⟨y, A x⟩ differ by {difference:.3e} for unit \
+         vectors whose images have norms up to {scale:.3e}; `arnoldi`, `exponential` and `gmres` accept any operator"
     )]
     NotHermitian {
         /// Name of the method.
@@ -57,8 +56,8 @@ pub enum KrylovError {
     },
     /// The operator is not positive definite, which the method requires.
     #[error(
-        "{op}: ⟨x, A x⟩ is {value:.3e}: the map or the preconditioner is not positive definite; `minres` takes any \
-         Hermitian map"
+        "{op}: ⟨x, A x⟩ is {value:.3e}: the operator or the preconditioner is not positive definite; `minres` \
+         accepts any Hermitian operator"
     )]
     NotPositive {
         /// Name of the method.
@@ -68,7 +67,7 @@ pub enum KrylovError {
     },
     /// The recurrence broke down.
     #[error(
-        "{op}: the iteration breaks down after {applications} applications: the map is singular"
+        "{op}: the iteration broke down after {applications} applications: the operator is singular"
     )]
     Breakdown {
         /// Name of the method.
@@ -78,8 +77,8 @@ pub enum KrylovError {
     },
     /// Product of a complex number and a vector type that is always real.
     #[error(
-        "{op}: the number {number} times a vector of real elements; vectors of a complex type, and those with an \
-         imaginary part (`Parts`, graded tensors), take complex numbers"
+        "{op}: product of the complex number {number} and a vector of real elements; use a vector of a complex type, \
+         or one with an imaginary part (`ArrayVector`, graded tensors)"
     )]
     ComplexNumber {
         /// Name of the operation.
@@ -99,8 +98,8 @@ pub enum KrylovError {
     },
     /// The iteration ended without convergence, and the caller requires it.
     #[error(
-        "{op}: a residual of {residual:.3e} after {applications} applications of the map; a larger subspace, more \
-         applications or a better start vector help"
+        "{op}: not converged, the residual is {residual:.3e} after {applications} applications of the operator; use a \
+         larger subspace, more applications or a better start vector"
     )]
     NotConverged {
         /// Name of the method.

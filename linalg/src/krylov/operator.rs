@@ -6,11 +6,11 @@ use super::vector::Vector;
 use crate::error::LinalgError;
 
 /// Operator given as a function.
-pub(super) type Map<'a, V, E> = &'a mut dyn FnMut(&V) -> Result<V, E>;
+pub(super) type OperatorFn<'a, V, E> = &'a mut dyn FnMut(&V) -> Result<V, E>;
 
 /// Operator within a method.
 pub(super) struct Operator<'a, V, E> {
-    map: Map<'a, V, E>,
+    map: OperatorFn<'a, V, E>,
     pub(super) op: &'static str,
     most: usize,
     pub(super) applications: usize,
@@ -22,7 +22,11 @@ pub(super) fn failed<V: Vector, E: From<V::Error>>(error: impl Into<LinalgError>
 }
 
 impl<'a, V: Vector, E: From<V::Error>> Operator<'a, V, E> {
-    pub(super) fn new(op: &'static str, map: Map<'a, V, E>, options: &KrylovOptions) -> Self {
+    pub(super) fn new(
+        op: &'static str,
+        map: OperatorFn<'a, V, E>,
+        options: &KrylovOptions,
+    ) -> Self {
         Self { map, op, most: options.max_applications, applications: 0 }
     }
 
@@ -35,7 +39,7 @@ impl<'a, V: Vector, E: From<V::Error>> Operator<'a, V, E> {
     pub(super) fn apply(&mut self, x: &V) -> Result<(V, f64), E> {
         let y = (self.map)(x)?;
         self.applications += 1;
-        let norm = self.finite("an image of the map", &y)?;
+        let norm = self.finite("an image of the operator", &y)?;
         Ok((y, norm))
     }
 

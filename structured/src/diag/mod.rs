@@ -44,7 +44,9 @@ impl<A: Array> DiagTensor<A> {
         let (mut next, rank) = (0, sizes.len());
         for &class in &classes {
             if class > next {
-                return Err(invalid(format!("classes {classes:?} are not by first appearance")));
+                return Err(invalid(format!(
+                    "classes {classes:?} are not numbered by first appearance"
+                )));
             }
             next = next.max(class + 1);
         }
@@ -101,7 +103,7 @@ impl<A: Array> DiagTensor<A> {
     /// Permutation of the axes: axis `k` of the result is axis `axes[k]`.
     ///
     /// # Errors
-    /// `Rank`, `Axis`.
+    /// `Rank`, `MoveAxis`.
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         let (op, rank) = ("permute", self.classes.len());
         if axes.len() != rank {
@@ -205,7 +207,7 @@ pub fn diag_einsum<A: Array>(
     }
     let named = |label: char| {
         let id = ids.get(&label).map(|&id| find(&root, id));
-        id.ok_or_else(|| invalid(format!("{subscripts}: {label} is on no operand")))
+        id.ok_or_else(|| invalid(format!("{subscripts}: label {label} is not on an operand")))
     };
     let output: Vec<usize> = output.chars().map(named).collect::<Result<_>>()?;
     let (classes, order) = canonical(output.into_iter());

@@ -45,7 +45,7 @@ impl<S: Sector, A: Array> Named<S, A> {
         }
         for (i, name) in names.iter().enumerate() {
             if names[..i].contains(name) {
-                let message = format!("the name {name} is given twice");
+                let message = format!("the name {name} is repeated");
                 return Err(StructuredError::Invalid { op, message });
             }
         }

@@ -94,7 +94,10 @@ impl BondTruncation {
     pub fn validate(&self) -> Result<()> {
         self.policy.validate()?;
         if self.degeneracy.is_nan() || self.degeneracy < 0.0 {
-            let message = format!("a tolerance of degeneracy of {}", self.degeneracy);
+            let message = format!(
+                "the tolerance of degeneracy is {}; a number of at least 0 is required",
+                self.degeneracy
+            );
             return Err(StructuredError::Invalid { op: "svd_truncated", message });
         }
         Ok(())

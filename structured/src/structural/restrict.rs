@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use super::signs::{Parities, reverses};
-use super::{Arguments, check_axes, permuted, planned};
+use super::{PlanArguments, check_axes, permuted, planned};
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg, inverse, product};
 use crate::operation::{Rearrange, ScaleBond};
-use crate::plan::{Axis, Builder};
+use crate::plan::{MoveAxis, RearrangementBuilder};
 use crate::sector::Sector;
-use crate::spec::{Block, Matrix, Spec};
+use crate::spec::{SectorBlock, SectorMatrix, Spec};
 
 /// Leading `dims[k]` values of each sector `k` of a leg.
 pub(crate) fn leading<S: Sector>(leg: &Leg<S>, dims: &[usize]) -> Rearrange {
     let starts = leg.starts();
-    let mut build = Builder::new(leg.dim(), dims.iter().sum());
+    let mut build = RearrangementBuilder::new(leg.dim(), dims.iter().sum());
     let mut to = 0;
     for (&from, &size) in starts.iter().zip(dims) {
         if size > 0 {
-            build.push(from, to, false, [Axis { size, from: 1, to: 1 }].into_iter());
+            build.push(from, to, false, [MoveAxis { size, from: 1, to: 1 }].into_iter());
         }
         to += size;
     }
@@ -29,14 +29,16 @@ impl<S: Sector> Spec<S> {
     /// Restriction of an axis to the leading `dims[k]` states of sector `k`.
     ///
     /// # Errors
-    /// `Axis`; `Invalid` if `dims[k]` exceeds the dimension of the sector.
+    /// `MoveAxis`; `Invalid` if `dims[k]` exceeds the dimension of the sector.
     pub fn restrict(&self, axis: usize, dims: &[usize]) -> Result<(Self, Rearrange)> {
         let op = "restrict";
         check_axes(op, self.legs().len(), &[axis])?;
         let leg = &self.legs()[axis];
         let all = leg.sectors();
         if dims.len() != all.len() || dims.iter().zip(all).any(|(&dim, &(_, of))| dim > of) {
-            let message = format!("states {dims:?} are asked for of {leg}");
+            let message = format!(
+                "dimensions {dims:?} exceed those of the sectors of {leg}, or differ in number"
+            );
             return Err(StructuredError::Invalid { op, message });
         }
         // Not cached: the dimensions depend on values.
@@ -45,14 +47,14 @@ impl<S: Sector> Spec<S> {
         let mut legs = self.legs().to_vec();
         legs[axis] = Leg::sorted(kept, leg.direction())?;
         let to = Spec::new(legs, self.flux(), self.rows())?;
-        let mut build = Builder::new(self.len(), to.len());
+        let mut build = RearrangementBuilder::new(self.len(), to.len());
         for target in to.blocks() {
             let mut places = target.places.clone();
             let sector = to.legs()[axis].sectors()[places[axis] as usize].0;
             let Some(place) = leg.place(sector) else { continue };
             places[axis] = place as u32;
             if let Some(block) = self.block(&places) {
-                let moved = (0..places.len()).map(|k| Axis {
+                let moved = (0..places.len()).map(|k| MoveAxis {
                     size: target.shape[k],
                     from: block.strides[k],
                     to: target.strides[k],
@@ -66,15 +68,15 @@ impl<S: Sector> Spec<S> {
     /// Operation that multiplies each entry by the value of its state on one axis.
     ///
     /// # Errors
-    /// `Axis`.
+    /// `MoveAxis`.
     pub fn numbers(&self, axis: usize) -> Result<ScaleBond> {
         let op = "scale_bond";
         check_axes(op, self.legs().len(), &[axis])?;
         let (_, plan) = planned(op, self, [axis as u32].into_iter().collect(), || {
             let starts = self.legs()[axis].starts();
-            let mut build = Builder::new(self.legs()[axis].dim(), self.len());
+            let mut build = RearrangementBuilder::new(self.legs()[axis].dim(), self.len());
             for block in self.blocks() {
-                let moved = (0..block.shape.len()).map(|k| Axis {
+                let moved = (0..block.shape.len()).map(|k| MoveAxis {
                     size: block.shape[k],
                     from: usize::from(k == axis),
                     to: block.strides[k],
@@ -90,10 +92,10 @@ impl<S: Sector> Spec<S> {
     pub(crate) fn diagonal(&self) -> Rearrange {
         let leg = &self.legs()[0];
         let starts = leg.starts();
-        let mut build = Builder::new(leg.dim(), self.len());
+        let mut build = RearrangementBuilder::new(leg.dim(), self.len());
         for matrix in self.matrices() {
             for row in self.rows_of(matrix) {
-                let axis = Axis { size: row.size, from: 1, to: matrix.cols + 1 };
+                let axis = MoveAxis { size: row.size, from: 1, to: matrix.cols + 1 };
                 let from = starts[row.places[0] as usize];
                 build.push(from, matrix.offset, false, [axis].into_iter());
             }
@@ -102,14 +104,14 @@ impl<S: Sector> Spec<S> {
     }
 
     /// Elements of a block in row-major order.
-    pub(crate) fn extract(&self, block: &Block) -> Rearrange {
+    pub(crate) fn extract(&self, block: &SectorBlock) -> Rearrange {
         let mut stride = block.shape.iter().product::<usize>();
-        let mut build = Builder::new(self.len(), stride);
+        let mut build = RearrangementBuilder::new(self.len(), stride);
         let axis = |(&size, &from): (&usize, &usize)| {
             stride /= size;
-            Axis { size, from, to: stride }
+            MoveAxis { size, from, to: stride }
         };
-        let axes: Vec<Axis> = block.shape.iter().zip(&block.strides).map(axis).collect();
+        let axes: Vec<MoveAxis> = block.shape.iter().zip(&block.strides).map(axis).collect();
         build.push(block.offset, 0, false, axes.into_iter());
         Rearrange { plan: Arc::new(build.finish(true, true)) }
     }
@@ -148,7 +150,7 @@ impl<S: Sector> Spec<S> {
     /// # Errors
     /// Errors of the allocation.
     pub(crate) fn column_signs(&self) -> Result<(Self, Rearrange)> {
-        planned("composition", self, Arguments::new(), || {
+        planned("composition", self, PlanArguments::new(), || {
             let (odd, legs, rows) = (Parities::new(self), self.legs(), self.rows());
             let all: Vec<usize> = (0..legs.len()).collect();
             let out = |axis: &usize| legs[*axis].direction() == Direction::Out;
@@ -183,11 +185,11 @@ impl<S: Sector> Spec<S> {
     /// entries are 0.
     pub(crate) fn embed(&self, charges: &[S]) -> Rearrange {
         let found: Vec<_> = charges.iter().filter_map(|&charge| self.matrix(charge)).collect();
-        let size = |matrix: &&Matrix<S>| matrix.rows * matrix.cols;
-        let mut build = Builder::new(found.iter().map(size).sum(), self.len());
+        let size = |matrix: &&SectorMatrix<S>| matrix.rows * matrix.cols;
+        let mut build = RearrangementBuilder::new(found.iter().map(size).sum(), self.len());
         let mut from = 0;
         for matrix in found {
-            let axis = Axis { size: size(&matrix), from: 1, to: 1 };
+            let axis = MoveAxis { size: size(&matrix), from: 1, to: 1 };
             build.push(from, matrix.offset, false, [axis].into_iter());
             from += size(&matrix);
         }
