@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::{Array, Cotangents, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
-use t4a_einsum::{ContractionPlan as Product, Einsum, FloatSemiring};
+use t4a_einsum::{Contraction as Product, Einsum, FloatSemiring};
 
 use super::{Rearrange, check, one, shared};
 use crate::error::{Result, StructuredError};
