@@ -121,8 +121,8 @@ impl TryFrom<RearrangementData> for Rearrangement {
 /// strides, so that no index is repeated. Cost: proportional to the number of moves.
 fn apart(
     plan: &Rearrangement,
-    start: impl Fn(&Move) -> usize,
-    stride: impl Fn(&Axis) -> usize,
+    start: impl Fn(&BlockMove) -> usize,
+    stride: impl Fn(&MoveAxis) -> usize,
 ) -> bool {
     let mut ranges = Vec::with_capacity(plan.moves.len());
     for one in &plan.moves {
