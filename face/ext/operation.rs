@@ -108,8 +108,7 @@ pub trait Operations: Backend {
     /// Computes the results from checked operands. `tracked` marks operands whose derivative will be computed.
     ///
     /// # Errors
-    /// Errors of the operation; `RouteRejected` under
-    /// [`Policy::RejectFallback`](crate::route::Policy::RejectFallback).
+    /// Errors of the operation; `RouteRejected` under [`Policy::RejectFallback`].
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],

@@ -111,7 +111,7 @@ fn reverse<A: Array>(
     Ok((out, back))
 }
 
-/// Reshapes cotangents to the shapes of the results: the cotangent of a 0-d result may have shape [1].
+/// Reshapes cotangents to the shapes of the results: the cotangent of a 0-d result may have shape `[1]`.
 fn numbers<A: Array>(cotangents: &[Option<A>], out: &Outcome<A>) -> Vec<Option<A>> {
     let number = |(x, y): (&Option<A>, &A)| {
         let x = x.as_ref()?;
