@@ -343,7 +343,7 @@ fn trees_that_do_not_fit_are_named() {
     let error = custom_jvp::<B, _>(Wrong, vector(&X)).unwrap_err();
     let CustomError::Tensors { tensors, .. } = &error else { panic!("{error}") };
     assert_eq!((tensors.len(), tensors[0].given.0.to_vec()), (1, vec![1]));
-    assert!(error.to_string().contains("* is f64[1] instead of f64[2]"), "{error}");
+    assert!(error.to_string().contains(". is f64[1] instead of f64[2]"), "{error}");
     assert!(error.to_string().contains("Wrong"), "{error}");
     let loss = |x: Vec<Tensor<Autodiff<B>, 1>>| custom_vjp(Wrong, x).unwrap().sum();
     let pass = std::thread::spawn(move || grad(loss, vec![vector::<B>(&X), vector(&Y)]));

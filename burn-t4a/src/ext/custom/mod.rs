@@ -120,7 +120,7 @@ pub struct TensorMismatch {
 fn list(tensors: &[TensorMismatch]) -> String {
     let one = |TensorMismatch { path, given, required }: &TensorMismatch| {
         let [given, required] =
-            [given, required].map(|(shape, dtype)| format!("{}{shape:?}", dtype.name()));
+            [given, required].map(|(shape, dtype)| format!("{}{:?}", dtype.name(), shape.to_vec()));
         format!("{path} is {given} instead of {required}")
     };
     tensors.iter().map(one).collect::<Vec<_>>().join(", ")
