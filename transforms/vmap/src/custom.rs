@@ -129,16 +129,13 @@ impl<B: CustomBackend> CustomBackend for Vmap<B> {
         if B::differentiates() {
             return call::<B, R>(rule, x, B::custom_vjp);
         }
-        let [results, _] = rule.forward(x)?;
-        Ok(results)
+        rule.value(x)
     }
 
     fn custom_jvp<R: JvpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         if B::differentiates() {
             return call::<B, R>(rule, x, B::custom_jvp);
         }
-        let tangents = x.iter().map(|x| x.zeros(&x.shape())).collect();
-        let [results, _] = rule.jvp([x, tangents])?;
-        Ok(results)
+        rule.value(x)
     }
 }

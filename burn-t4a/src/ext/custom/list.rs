@@ -37,6 +37,15 @@ pub trait VjpRule: Clone + Send + Sync + 'static {
     /// # Errors
     /// If the method of the rule returns a tree that does not fit.
     fn backward<B: CustomBackend>(&self, given: [OperandList<B>; 2]) -> Result<OperandList<B>>;
+
+    /// The results alone.
+    ///
+    /// # Errors
+    /// Those of [`VjpRule::forward`].
+    fn value<B: CustomBackend>(&self, x: OperandList<B>) -> Result<OperandList<B>> {
+        let [results, _] = self.forward(x)?;
+        Ok(results)
+    }
 }
 
 /// A [`CustomJvp`] on lists.
@@ -46,6 +55,16 @@ pub trait JvpRule: Clone + Send + Sync + 'static {
     /// # Errors
     /// If the method of the rule returns trees that do not fit.
     fn jvp<B: CustomBackend>(&self, given: [OperandList<B>; 2]) -> Result<Paired<B>>;
+
+    /// The results alone, with tangents of zeros.
+    ///
+    /// # Errors
+    /// Those of [`JvpRule::jvp`].
+    fn value<B: CustomBackend>(&self, x: OperandList<B>) -> Result<OperandList<B>> {
+        let tangents = x.iter().map(|x| x.zeros(&x.shape())).collect();
+        let [results, _] = self.jvp([x, tangents])?;
+        Ok(results)
+    }
 }
 
 /// Shape and dtype.

@@ -19,6 +19,8 @@ mod reductions;
 mod shapes;
 mod text;
 
+use std::collections::HashSet;
+
 use burn_backend::Backend;
 use burn_t4a::ext::tree::Tree;
 use thiserror::Error;
@@ -84,11 +86,9 @@ pub fn stablehlo<B: Backend, A: Tree<B>, O: Tree<Traced<B>>>(
     for (id, value) in values[..graph.inputs()].iter_mut().enumerate() {
         *value = Some(text.argument(id));
     }
-    let is_used = |id| {
-        let mut operands = instructions.iter().flat_map(|one| one.operands());
-        graph.outputs().contains(&id) || operands.any(|operand| *operand == id)
-    };
-    for (id, constant) in graph.constants().iter().filter(|(id, _)| is_used(*id)) {
+    let operands = instructions.iter().flat_map(|one| one.operands());
+    let used: HashSet<usize> = operands.chain(graph.outputs()).copied().collect();
+    for (id, constant) in graph.constants().iter().filter(|(id, _)| used.contains(id)) {
         let meta = &graph.metas()[*id];
         let unknown = |_| ExportError::Type { value: meta.to_string() };
         let data = constant.clone().data().map_err(unknown)?;

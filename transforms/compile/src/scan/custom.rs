@@ -33,16 +33,13 @@ impl<B: CustomBackend> CustomBackend for Traced<B> {
         if B::differentiates() {
             return recorded::<B>("custom_vjp", &x, move |x| B::custom_vjp(rule.clone(), x));
         }
-        let [results, _] = rule.forward(x)?;
-        Ok(results)
+        rule.value(x)
     }
 
     fn custom_jvp<R: JvpRule>(rule: R, x: OperandList<Self>) -> Result<OperandList<Self>> {
         if B::differentiates() {
             return recorded::<B>("custom_jvp", &x, move |x| B::custom_jvp(rule.clone(), x));
         }
-        let tangents = x.iter().map(|x| x.zeros(&x.shape())).collect();
-        let [results, _] = rule.jvp([x, tangents])?;
-        Ok(results)
+        rule.value(x)
     }
 }
