@@ -45,7 +45,9 @@ use crate::primitive::Floats;
 use crate::tree::Tree;
 
 pub use control::Branch;
-pub use loops::{associative_scan_with, checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop};
+pub use loops::{
+    associative_scan_with, checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop,
+};
 pub use t4a_scan::body::{FixedPoint, Memory, Method, Options, ScanReport};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
