@@ -9,6 +9,7 @@
 //! learning rate (Smith, Kindermans, Ying and Le 2018). The batch size is a named axis, shared by inputs and labels;
 //! each step is compared with an eager one from the same weights.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use burn::backend::Autodiff;
@@ -151,6 +152,14 @@ fn main() -> Result<()> {
     let right = guess.equal(labels).int().sum().into_scalar() as f64 / POINTS as f64;
     println!("right: {:.1} %, largest difference from an eager step: {worst:.1e}", 100.0 * right);
     println!("{:?}", compiled.counters());
+    // The cost of the step, and a drawing of its instructions.
+    let report = compiled.explain();
+    println!("{}", report.lines().last().unwrap_or_default());
+    let dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let file = dir.join("compiled_training.svg");
+    std::fs::create_dir_all(&dir)?;
+    std::fs::write(&file, compiled.svg().unwrap_or_default())?;
+    println!("graph of the step: {}", file.display());
 
     // One recording for each of six sizes, and the same training trajectory.
     assert_eq!((compiled.counters().traces, compiled.counters().fallbacks), (6, 0));

@@ -181,6 +181,15 @@ impl<B: Backend> Cache<B> {
         Ok(count)
     }
 
+    /// The most recently used program.
+    pub(crate) fn latest(&self) -> Option<Arc<Recorded<B>>> {
+        let last = self.entries.iter().last().and_then(|(_, sizes)| sizes.iter().last());
+        match last {
+            Some((_, Form::Program(recorded))) => Some(recorded.clone()),
+            _ => None,
+        }
+    }
+
     /// Report of the call statistics and all cached programs.
     pub(crate) fn explain(&self, names: &Names) -> String {
         let mut text = format!("{:?}\nlast: {}\n", self.counters, self.last);

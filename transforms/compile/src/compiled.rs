@@ -10,6 +10,7 @@ use burn_t4a::ext::tree::Tree;
 use crate::backend::Traced;
 use crate::cache::{Cache, Counters, Form, Recorded, lock};
 use crate::error::{Result, caught};
+use crate::explain::draw;
 use crate::key::{Key, Names};
 use crate::tensor::{Any, build, flatten};
 use crate::trace::{Trial, eager, trace};
@@ -208,9 +209,17 @@ where
     }
 
     /// Outcome of the last call (a hit, or the part of the key that differed from the nearest entry) and all cached
-    /// programs.
+    /// programs: each instruction with its fused parts, operands and results, bytes read and written, and arithmetic
+    /// operations (one for each element that a function is evaluated at, two for each multiply-add); in all, with the
+    /// number of buffers and the most bytes of values that exist at once.
     pub fn explain(&self) -> String {
         self.cache().explain(&self.names)
+    }
+
+    /// Drawing of the program that was used last, as an SVG document; `None` if there is none. A box is an instruction
+    /// or a fused group, with the shapes of its results; its tooltip has operands and cost.
+    pub fn svg(&self) -> Option<String> {
+        self.cache().latest().map(|recorded| draw(&recorded.program))
     }
 }
 

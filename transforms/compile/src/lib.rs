@@ -25,6 +25,7 @@
 //! | compile a function and call it | [`compile`], [`Compiled::call`] |
 //! | named axes of variable size, which must agree | [`Compiled::dynamic`] |
 //! | reason of a new trace or of eager execution | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
+//! | cost of every instruction, a drawing | [`Compiled::explain`], [`Compiled::svg`] |
 //! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
 //! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | a function as text for XLA and other compilers | [`stablehlo`] |
@@ -37,6 +38,7 @@
 // words       static arguments as numbers and texts
 // call        one method call: executed and recorded
 // recording   instructions over numbered values, during the trace
+// explain     cost of instructions, drawing of a program
 // trace       execution of a function under a recording
 // simplify    removal of identity operations; constants of one repeated number
 // program     dead code and common subexpression elimination, liveness; the interpreter loop
@@ -56,6 +58,7 @@ mod cache;
 mod call;
 mod compiled;
 mod error;
+mod explain;
 mod export;
 mod fuse;
 pub mod graph;

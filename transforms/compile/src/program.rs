@@ -11,12 +11,12 @@
 //! Constant folding happens during the recording: operations that depend on no input are not recorded.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use burn_backend::Backend;
 
 use crate::error::{CompileError, Result, caught};
+use crate::explain::size;
 use crate::fuse::fuse;
 use crate::recording::{Execute, Frame, Instruction};
 use crate::simplify::{repeated, simplify};
@@ -32,6 +32,8 @@ pub(crate) struct Unit<B: Backend> {
     pub(crate) results: Vec<usize>,
     /// Names of the fused instructions; empty if it is a single one.
     pub(crate) parts: Vec<&'static str>,
+    /// Arithmetic operations, if they can be counted.
+    pub(crate) operations: Option<u64>,
 }
 
 /// Operand: its slot, and whether this is its last use.
@@ -55,6 +57,8 @@ pub(crate) struct Program<B: Backend> {
     constants: Vec<(usize, Any<B>)>,
     lines: Vec<Line<B>>,
     outputs: Vec<Use>,
+    /// Values of the outputs.
+    results: Vec<usize>,
     metas: Vec<Meta>,
 }
 
@@ -175,8 +179,17 @@ impl<B: Backend> Program<B> {
             slot: slot[value].unwrap_or_else(|| unreachable!("outputs are made")),
             last: !outputs[k + 1..].contains(&value) && !is_constant[value],
         });
-        let outputs = uses.collect();
-        Self { slots, inputs: input_slots, constants: kept, lines, outputs, metas }
+        let uses = uses.collect();
+        let constants = kept;
+        Self {
+            slots,
+            inputs: input_slots,
+            constants,
+            lines,
+            outputs: uses,
+            results: outputs,
+            metas,
+        }
     }
 
     /// Executes the program. If `checked`, shape and dtype of every result are compared with the recording.
@@ -227,24 +240,46 @@ impl<B: Backend> Program<B> {
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
-}
 
-impl<B: Backend> fmt::Display for Program<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for line in &self.lines {
-            let list = |values: &[usize]| {
-                let all: Vec<_> =
-                    values.iter().map(|v| format!("%{v} {}", self.metas[*v])).collect();
-                all.join(", ")
-            };
-            write!(f, "{} = {}", list(&line.unit.results), line.unit.name)?;
-            if line.unit.parts.is_empty() {
-                write!(f, "{}", line.unit.step.text().unwrap_or_default())?;
-            } else {
-                write!(f, "[{}]", line.unit.parts.join(" "))?;
-            }
-            writeln!(f, " of {}", list(&line.unit.operands))?;
+    /// Instructions in execution order.
+    pub(crate) fn units(&self) -> impl Iterator<Item = &Unit<B>> {
+        self.lines.iter().map(|line| &line.unit)
+    }
+
+    /// Shape and dtype of every value.
+    pub(crate) fn metas(&self) -> &[Meta] {
+        &self.metas
+    }
+
+    /// Number of inputs; they are the first values.
+    pub(crate) fn inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Values of the outputs.
+    pub(crate) fn outputs(&self) -> &[usize] {
+        &self.results
+    }
+
+    /// Number of slots, and the maximum number of bytes of all values that exist at once.
+    pub(crate) fn memory(&self) -> (usize, u64) {
+        let mut held = vec![0; self.slots];
+        for (value, slot) in self.inputs.iter().enumerate() {
+            slot.iter().for_each(|&slot| held[slot] = size(&self.metas[value]));
         }
-        Ok(())
+        for (slot, x) in &self.constants {
+            held[*slot] = size(&x.meta());
+        }
+        let mut peak: u64 = held.iter().sum();
+        for line in &self.lines {
+            // Results exist before the operands of the instruction are released.
+            let new: u64 = line.unit.results.iter().map(|&value| size(&self.metas[value])).sum();
+            peak = peak.max(held.iter().sum::<u64>() + new);
+            line.operands.iter().filter(|x| x.last).for_each(|x| held[x.slot] = 0);
+            for (&value, slot) in line.unit.results.iter().zip(&line.results) {
+                slot.iter().for_each(|&slot| held[slot] = size(&self.metas[value]));
+            }
+        }
+        (self.slots, peak)
     }
 }

@@ -8,6 +8,7 @@ use burn_backend::{Backend, BoolStore, DType};
 use super::Elementwise;
 use super::plan::Plan;
 use super::run::{Fused, is_engine};
+use crate::explain::operations;
 use crate::program::Unit;
 use crate::recording::Instruction;
 use crate::tensor::Meta;
@@ -238,6 +239,7 @@ pub(crate) fn fuse<B: Backend>(
 fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> bool) -> Unit<B> {
     let members = &all.members[g];
     let each = members.iter().map(|&i| &all.instructions[i]);
+    let operations = each.clone().map(|one| count(one, all.metas)).sum();
     if let (1, Some(one)) = (members.len(), each.clone().next()) {
         return Unit {
             name: one.name,
@@ -245,6 +247,7 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
             operands: one.operands.clone(),
             results: (one.first..one.first + one.results).collect(),
             parts: Vec::new(),
+            operations,
         };
     }
     let shape = all.shapes[g].clone().unwrap_or_default();
@@ -260,5 +263,14 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     let sums = members.iter().any(|&i| all.ordered[i]);
     let members = each.cloned().collect();
     let step = Arc::new(Fused { plan, dtype, shapes, members, sums });
-    Unit { name: "fused", step, operands, results, parts }
+    Unit { name: "fused", step, operands, results, parts, operations }
+}
+
+/// Arithmetic operations of an instruction.
+fn count<B: Backend>(one: &Instruction<B>, metas: &[Meta]) -> Option<u64> {
+    let shapes = |values: &mut dyn Iterator<Item = usize>| -> Vec<&[usize]> {
+        values.map(|value| metas[value].shape.as_slice()).collect()
+    };
+    let operands = shapes(&mut one.operands.iter().copied());
+    operations(one.name, &operands, &shapes(&mut one.results()))
 }

@@ -2,10 +2,11 @@
 //!
 //! `replay` calls every family of methods on inputs that were not recorded; `contract` tests the validity and
 //! portability of recordings; `archive` serialisation; `state` tensors that outlive a call; `fused` groups of
-//! elementwise operations; `scan` bodies of scans; `simplify` the removal of instructions.
+//! elementwise operations; `explain` cost and drawing; `scan` bodies of scans; `simplify` the removal of instructions.
 
 mod archive;
 mod contract;
+mod explain;
 mod fused;
 mod replay;
 mod scan;
