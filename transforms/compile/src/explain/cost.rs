@@ -7,7 +7,7 @@ use crate::tensor::Meta;
 
 /// Cost of an instruction if every operand is read once and every result is written once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(super) struct UnitCost {
     /// Bytes of the operands.
     pub(super) read: u64,
     /// Bytes of the results.
@@ -16,13 +16,13 @@ pub(super) struct Cost {
     pub(super) operations: Option<u64>,
 }
 
-impl Default for Cost {
+impl Default for UnitCost {
     fn default() -> Self {
         Self { read: 0, written: 0, operations: Some(0) }
     }
 }
 
-impl Cost {
+impl UnitCost {
     /// Sums; an unknown number of operations stays unknown.
     pub(super) fn plus(&self, other: &Self) -> Self {
         let operations = self.operations.zip(other.operations).map(|(x, y)| x.saturating_add(y));
@@ -129,13 +129,13 @@ pub(crate) fn operations(name: &str, operands: &[&[usize]], results: &[&[usize]]
 }
 
 /// Cost of an instruction. Views have no cost, since the engine neither reads nor writes elements for them.
-pub(super) fn cost<B: Backend>(unit: &Unit<B>, metas: &[Meta]) -> Cost {
+pub(super) fn cost<B: Backend>(unit: &Unit<B>, metas: &[Meta]) -> UnitCost {
     if method(unit.name).is_some_and(|name| VIEWS.contains(&name)) {
-        return Cost::default();
+        return UnitCost::default();
     }
     let total = |values: &[usize]| values.iter().map(|&value| size(&metas[value])).sum();
     let (read, written) = (total(&unit.operands), total(&unit.results));
-    Cost { read, written, operations: unit.operations }
+    UnitCost { read, written, operations: unit.operations }
 }
 
 #[cfg(test)]

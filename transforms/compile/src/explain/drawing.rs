@@ -33,7 +33,7 @@ path { fill: none; stroke: #999 }
 }";
 
 /// A box of the drawing.
-struct Block {
+struct DrawnBox {
     class: &'static str,
     lines: [String; 2],
     /// Text shown when the pointer rests on the box.
@@ -67,16 +67,23 @@ fn class(name: &str) -> &'static str {
 }
 
 /// The boxes of a program with their layers.
-fn blocks<B: Backend>(program: &Program<B>) -> Vec<Block> {
+fn blocks<B: Backend>(program: &Program<B>) -> Vec<DrawnBox> {
     let metas = program.metas();
-    let mut all: Vec<Block> = Vec::new();
+    let mut all: Vec<DrawnBox> = Vec::new();
     // Box that computes each value.
     let mut maker: HashMap<usize, usize> = HashMap::new();
     for value in 0..program.inputs() {
         let lines = [format!("input {value}"), metas[value].to_string()];
         let title = values(&[value], metas);
         maker.insert(value, all.len());
-        all.push(Block { class: "input", lines, title, layer: 0, column: 0.0, from: Vec::new() });
+        all.push(DrawnBox {
+            class: "input",
+            lines,
+            title,
+            layer: 0,
+            column: 0.0,
+            from: Vec::new(),
+        });
     }
     for unit in program.units() {
         let mut from: Vec<usize> =
@@ -98,7 +105,7 @@ fn blocks<B: Backend>(program: &Program<B>) -> Vec<Block> {
         );
         maker.extend(unit.results.iter().map(|&value| (value, all.len())));
         let lines = [name, shapes.join(", ")];
-        all.push(Block { class: class(unit.name), lines, title, layer, column: 0.0, from });
+        all.push(DrawnBox { class: class(unit.name), lines, title, layer, column: 0.0, from });
     }
     // An input is drawn just above its first user.
     for at in 0..program.inputs() {
@@ -110,13 +117,13 @@ fn blocks<B: Backend>(program: &Program<B>) -> Vec<Block> {
         let layer = 1 + from.iter().map(|&at| all[at].layer).max().unwrap_or(0);
         let lines = [format!("output {k}"), metas[value].to_string()];
         let title = values(&[value], metas);
-        all.push(Block { class: "output", lines, title, layer, column: 0.0, from });
+        all.push(DrawnBox { class: "output", lines, title, layer, column: 0.0, from });
     }
     all
 }
 
 /// Places the boxes of each layer side by side, near the mean position of their neighbours.
-fn arrange(all: &mut [Block]) {
+fn arrange(all: &mut [DrawnBox]) {
     let depth = all.iter().map(|block| block.layer + 1).max().unwrap_or(0);
     let mut layers: Vec<Vec<usize>> = vec![Vec::new(); depth];
     all.iter().enumerate().for_each(|(at, block)| layers[block.layer].push(at));
@@ -153,8 +160,8 @@ pub(crate) fn draw<B: Backend>(program: &Program<B>) -> String {
     let edge = all.iter().map(|block| block.column).fold(0.0, f64::max);
     let depth = all.iter().map(|block| block.layer + 1).max().unwrap_or(0) as f64;
     let (width, height) = ((2.0 * edge + 1.0) * (WIDTH + GAP) + GAP, depth * (HEIGHT + RISE));
-    let x = |block: &Block| (block.column + edge) * (WIDTH + GAP) + GAP;
-    let y = |block: &Block| block.layer as f64 * (HEIGHT + RISE) + RISE / 2.0;
+    let x = |block: &DrawnBox| (block.column + edge) * (WIDTH + GAP) + GAP;
+    let y = |block: &DrawnBox| block.layer as f64 * (HEIGHT + RISE) + RISE / 2.0;
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\">\n<style>\n{STYLE}\n</style>\n"

@@ -12,7 +12,7 @@ use burn_backend::Backend;
 
 use crate::program::Program;
 use crate::tensor::Meta;
-use cost::{Cost, cost};
+use cost::{UnitCost, cost};
 
 /// A number with a unit prefix, three significant digits: `1.5 k`.
 fn short(x: u64) -> String {
@@ -31,7 +31,7 @@ fn short(x: u64) -> String {
     unreachable!("the last prefix has no limit")
 }
 
-impl fmt::Display for Cost {
+impl fmt::Display for UnitCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [read, written] = [self.read, self.written].map(short);
         write!(f, "reads {read}B, writes {written}B, ")?;
@@ -49,7 +49,7 @@ fn values(list: &[usize], metas: &[Meta]) -> String {
 
 impl<B: Backend> fmt::Display for Program<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (metas, mut total) = (self.metas(), Cost::default());
+        let (metas, mut total) = (self.metas(), UnitCost::default());
         for unit in self.units() {
             write!(f, "{} = {}", values(&unit.results, metas), unit.name)?;
             if unit.parts.is_empty() {
