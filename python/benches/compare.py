@@ -124,6 +124,9 @@ def semiring_rows(n, semiring, broadcast):
         ours = lambda a, b: tt.einsum("ij,jk->ik", a, b, semiring=semiring)
         return torch_step(broadcast, (n, n), (n, n)), torch_step(ours, (n, n), (n, n))
 
+    if n > 512:
+        return
+
     @row(f"jax {semiring} {n} forward and backward", "jax")
     def _():
         import jax
@@ -140,9 +143,32 @@ def semiring_rows(n, semiring, broadcast):
         return lambda: jax.block_until_ready(peer(a, b)), lambda: jax.block_until_ready(ours(a, b))
 
 
-for _n in (128, 512):
-    semiring_rows(_n, "max_plus", lambda a, b: (a[:, :, None] + b[None]).max(1).values)
-    semiring_rows(_n, "log_sum_exp", lambda a, b: (a[:, :, None] + b[None]).logsumexp(1))
+def in_blocks(f):
+    """The same for 64 rows of `a` at a time, which bounds the memory."""
+
+    def of(a, b):
+        import torch
+
+        return torch.cat([f(rows, b) for rows in a.split(64)])
+
+    return of
+
+
+for _n in (512, 1024):
+    semiring_rows(_n, "max_plus", in_blocks(lambda a, b: (a[:, :, None] + b[None]).max(1).values))
+    semiring_rows(_n, "log_sum_exp", in_blocks(lambda a, b: (a[:, :, None] + b[None]).logsumexp(1)))
+
+
+@row("torch log_sum_exp 512 forward and backward, torch_semiring_einsum", "torch", "torch_semiring_einsum")
+def _():
+    import torch_semiring_einsum
+
+    import t4a.torch as tt
+
+    equation = torch_semiring_einsum.compile_equation("ij,jk->ik")
+    peer = lambda a, b: torch_semiring_einsum.log_einsum(equation, a, b, block_size=32)
+    ours = lambda a, b: tt.einsum("ij,jk->ik", a, b, semiring="log_sum_exp")
+    return torch_step(peer, (512, 512), (512, 512)), torch_step(ours, (512, 512), (512, 512))
 
 
 # ---- chains ----
@@ -177,6 +203,28 @@ def _():
     ours, theirs = nn.CRF(64), torchcrf.CRF(64, batch_first=True)
     emissions = torch.tensor(noise(32, 128, 64), dtype=torch.float32)
     return lambda: theirs.decode(emissions), lambda: ours.decode(emissions)
+
+
+@row("torch CRF 32x128x64 forward and backward, torch-struct", "torch", "torch_struct")
+def _():
+    import torch
+    import torch_struct
+
+    import t4a.torch as tt
+
+    batch, length, tags = 32, 128, 64
+    emissions = torch.tensor(noise(batch, length, tags), dtype=torch.float32, requires_grad=True)
+    scores = torch.tensor(noise(tags, tags), dtype=torch.float32, requires_grad=True)
+
+    def peer():
+        # Potentials [batch, length - 1, tag, previous tag]; those of the first tag belong to the first step.
+        potentials = scores.T + emissions[:, 1:, :, None]
+        potentials = torch.cat([potentials[:, :1] + emissions[:, :1, None, :], potentials[:, 1:]], 1)
+        return torch_struct.LinearChainCRF(potentials).partition.sum()
+
+    ours = lambda: tt.log_partition(emissions, scores).sum()
+    assert abs(peer().item() / ours().item() - 1) < 1e-5
+    return tuple(lambda f=f: torch.autograd.grad(f(), (emissions, scores)) for f in (peer, ours))
 
 
 # ---- linear algebra ----
@@ -243,6 +291,72 @@ def linalg_rows(shape):
 
 for _shape in ((64, 64), (256, 256), (1000, 8, 8)):
     linalg_rows(_shape)
+
+
+# ---- symmetric tensors ----
+
+
+def graded_operands(width):
+    """Dense tensors of two sites of a spin chain with a conserved charge, and their legs: charges with dimensions, dual."""
+    bond = {-2: width // 16, -1: width // 4, 0: 3 * width // 8, 1: width // 4, 2: width // 16}
+    spin, inner = {0: 1, 1: 1}, {}
+    for charge, size in bond.items():
+        for more in spin:
+            inner[charge + more] = inner.get(charge + more, 0) + size
+    pair = [(bond, False), (spin, False), (inner, True)], [(inner, False), (spin, True), (bond, True)]
+
+    def dense(legs):
+        total = 0
+        for axis, (leg, dual) in enumerate(legs):
+            charges = np.repeat(list(leg), list(leg.values())) * (-1 if dual else 1)
+            total = total + charges.reshape([-1 if axis == i else 1 for i in range(len(legs))])
+        return noise(*total.shape) * (total == 0)
+
+    return [(legs, dense(legs)) for legs in pair]
+
+
+def graded_rows(width):
+    def ours(pair):
+        import t4a.numpy as tn
+        from t4a.structured import Leg, Spec
+
+        specs = tuple(Spec([Leg(*leg) for leg in legs], rows) for (legs, _), rows in zip(pair, (2, 1)))
+        x, y = (spec.from_dense(dense) for spec, (_, dense) in zip(specs, pair))
+        of = lambda: tn.graded_contract(x, y, specs, ((2,), (0,)))
+        z, spec = of()
+        np.testing.assert_allclose(spec.to_dense(z), np.tensordot(pair[0][1], pair[1][1], 1), atol=1e-10)
+        return of
+
+    @row(f"numpy U(1) contraction of sites of {width}, TeNPy", "tenpy")
+    def _():
+        import tenpy.linalg.np_conserved as npc
+
+        pair, charge = graded_operands(width), npc.ChargeInfo([1])
+
+        def array(legs, dense):
+            starts = lambda leg: np.concatenate([[0], np.cumsum(list(leg.values()))])
+            of = lambda leg, dual: npc.LegCharge.from_qind(charge, starts(leg), [[q] for q in leg], -1 if dual else 1)
+            return npc.Array.from_ndarray(dense, [of(*leg) for leg in legs], qtotal=[0])
+
+        x, y = (array(*given) for given in pair)
+        return lambda: npc.tensordot(x, y, axes=[[2], [0]]), ours(pair)
+
+    @row(f"numpy U(1) contraction of sites of {width}, symmray", "symmray")
+    def _():
+        import symmray
+
+        pair = graded_operands(width)
+
+        def array(legs, dense):
+            charges = [dict(enumerate(np.repeat(list(leg), list(leg.values())).tolist())) for leg, _ in legs]
+            return symmray.U1Array.from_dense(dense, charges, [dual for _, dual in legs], charge=0)
+
+        x, y = (array(*given) for given in pair)
+        return lambda: symmray.tensordot(x, y, axes=((2,), (0,))), ours(pair)
+
+
+for _width in (32, 256):
+    graded_rows(_width)
 
 
 def installed(package):

@@ -1,5 +1,6 @@
 import os
 
+import functions
 import numpy as np
 import pytest
 
@@ -22,44 +23,14 @@ def noise(*shape, dtype="float64"):
     return jnp.asarray(x + 1j * rng.normal(size=shape) if dtype == "complex128" else x)
 
 
-def h(x):
-    return jnp.conj(jnp.swapaxes(x, -1, -2))
+T = functions.of_module(tj, jnp.asarray)
 
 
-CASES = {
-    "einsum": (lambda x, y: tj.einsum("ij,jk->ik", x, y), lambda d: (noise(2, 3, dtype=d), noise(3, 2, dtype=d))),
-    "inv": (tj.inv, lambda d: (noise(3, 3, dtype=d) + 3 * jnp.eye(3),)),
-    "solve": (tj.solve, lambda d: (noise(3, 3, dtype=d) + 3 * jnp.eye(3), noise(3, 2, dtype=d))),
-    "cholesky": (lambda x: tj.cholesky(x @ h(x) + jnp.eye(3)), lambda d: (noise(3, 3, dtype=d),)),
-    "svdvals": (tj.svdvals, lambda d: (noise(3, 2, dtype=d),)),
-    "svd": (lambda x: (lambda u, s, vh: (u * s**2) @ h(u))(*tj.svd(x, check_gauge=False)), lambda d: (noise(4, 3, dtype=d),)),
-    "eigh": (lambda x: (lambda e, v: (v * e**2) @ h(v))(*tj.eigh(x, check_gauge=False)), lambda d: (noise(3, 3, dtype=d),)),
-    "qr": (lambda x: tj.qr(x), lambda d: (noise(4, 3, dtype=d),)),
-    "expm": (tj.expm, lambda d: (0.3 * noise(3, 3, dtype=d),)),
-    "sqrtm": (lambda x: tj.sqrtm(x @ h(x) + jnp.eye(3)), lambda d: (noise(3, 3, dtype=d),)),
-    "linear_recurrence": (tj.linear_recurrence, lambda d: (noise(4, 2, dtype=d), noise(4, 2, dtype=d))),
-}
-REAL = {
-    "log_sum_exp": (lambda x, y: tj.einsum("ij,jk->ik", x, y, semiring="log_sum_exp"), lambda: (noise(2, 3), noise(3, 2))),
-    "max_plus": (lambda x, y: tj.einsum("ij,jk->ik", x, y, semiring="max_plus"), lambda: (noise(2, 3), noise(3, 2))),
-    "log_partition": (lambda x, w: tj.log_partition(x, w, [3, 2]), lambda: (noise(2, 3, 2), noise(2, 2))),
-    "softmax": (tj.softmax, lambda: (noise(2, 3),)),
-    "logcumsumexp": (tj.logcumsumexp, lambda: (noise(4, 2),)),
-    "slogdet": (lambda x: tj.slogdet(x)[1], lambda: (noise(3, 3) + 3 * jnp.eye(3),)),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_grads(name, dtype):
-    f, make = CASES[name]
-    check_grads(f, make(dtype), order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)
-
-
-@pytest.mark.parametrize("name", REAL)
-def test_grads_of_real_functions(name):
-    f, make = REAL[name]
-    check_grads(f, make(), order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)
+@pytest.mark.parametrize("name, kind", functions.ALL)
+def test_grads(name, kind):
+    f, operands = functions.case(name, kind)
+    inputs = tuple(map(jnp.asarray, operands))
+    check_grads(lambda *x: f(T, *x), inputs, order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)
 
 
 def test_convention_of_complex_cotangents():
@@ -153,9 +124,3 @@ def test_within_control_flow():
     np.testing.assert_allclose(jax.grad(scanned)(x), jax.grad(lambda x: f(f(f(x))).sum())(x), atol=1e-12)
     remat = jax.grad(lambda x: jax.checkpoint(f)(x).sum())(x)
     np.testing.assert_allclose(remat, jax.grad(lambda x: f(x).sum())(x), atol=1e-14)
-
-
-def test_kalman_filter():
-    f, q, h, r, y, m, p = noise(2, 2) / 2, jnp.eye(2), noise(1, 2), jnp.eye(1), noise(3, 4, 1), noise(2), jnp.eye(2)
-    loss = lambda f, h, y: tj.kalman_filter(f, q, h, r, y, m, p)[2].sum()
-    check_grads(loss, (f, h, y), order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)

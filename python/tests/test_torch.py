@@ -1,4 +1,5 @@
 import numpy as np
+import functions
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -14,45 +15,20 @@ def noise(*shape, dtype=torch.float64):
     return torch.randn(*shape, dtype=dtype)
 
 
-CASES = {
-    "einsum": (lambda x, y: tt.einsum("ij,jk->ik", x, y), lambda d: (noise(2, 3, dtype=d), noise(3, 2, dtype=d))),
-    "inv": (tt.inv, lambda d: (noise(3, 3, dtype=d) + 3 * torch.eye(3),)),
-    "solve": (tt.solve, lambda d: (noise(3, 3, dtype=d) + 3 * torch.eye(3), noise(3, 2, dtype=d))),
-    "cholesky": (lambda x: tt.cholesky(x @ x.mH + torch.eye(3)), lambda d: (noise(3, 3, dtype=d),)),
-    "svdvals": (tt.svdvals, lambda d: (noise(3, 2, dtype=d),)),
-    "svd": (lambda x: (lambda u, s, vh: (u * s**2) @ u.mH)(*tt.svd(x, check_gauge=False)), lambda d: (noise(4, 3, dtype=d),)),
-    "eigh": (lambda x: (lambda e, v: (v * e**2) @ v.mH)(*tt.eigh(x, check_gauge=False)), lambda d: (noise(3, 3, dtype=d),)),
-    "qr": (lambda x: tt.qr(x), lambda d: (noise(4, 3, dtype=d),)),
-    "expm": (tt.expm, lambda d: (0.3 * noise(3, 3, dtype=d),)),
-    "linear_recurrence": (tt.linear_recurrence, lambda d: (noise(4, 2, dtype=d), noise(4, 2, dtype=d))),
-}
-REAL = {
-    "log_sum_exp": (lambda x, y: tt.einsum("ij,jk->ik", x, y, semiring="log_sum_exp"), lambda: (noise(2, 3), noise(3, 2))),
-    "max_plus": (lambda x, y: tt.einsum("ij,jk->ik", x, y, semiring="max_plus"), lambda: (noise(2, 3), noise(3, 2))),
-    "log_partition": (lambda x, w: tt.log_partition(x, w, [3, 2]), lambda: (noise(2, 3, 2), noise(2, 2))),
-    "softmax": (tt.softmax, lambda: (noise(2, 3),)),
-    "logcumsumexp": (tt.logcumsumexp, lambda: (noise(4, 2),)),
-    "slogdet": (lambda x: tt.slogdet(x)[1], lambda: (noise(3, 3) + 3 * torch.eye(3),)),
-}
+T = functions.of_module(tt, torch.tensor)
 
 
-def checks(f, inputs):
-    inputs = [x.requires_grad_() for x in inputs]
-    assert gradcheck(f, inputs, check_forward_ad=True)
-    assert gradgradcheck(f, inputs, check_fwd_over_rev=True, check_rev_over_rev=True)
+def test_every_function_has_a_case():
+    assert functions.called() == functions.all_names() - functions.CONSTANT
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
-def test_grads(name, dtype):
-    f, make = CASES[name]
-    checks(f, make(dtype))
-
-
-@pytest.mark.parametrize("name", REAL)
-def test_grads_of_real_functions(name):
-    f, make = REAL[name]
-    checks(f, make())
+@pytest.mark.parametrize("name, kind", functions.ALL)
+def test_grads(name, kind):
+    f, operands = functions.case(name, kind)
+    inputs = [torch.tensor(x, requires_grad=True) for x in operands]
+    of = lambda *x: f(T, *x)
+    assert gradcheck(of, inputs, check_forward_ad=True)
+    assert gradgradcheck(of, inputs, check_fwd_over_rev=True, check_rev_over_rev=True)
 
 
 def test_func():
@@ -126,6 +102,3 @@ def test_recurrent_layers_are_those_of_torch(reverse):
         weights = list(layer.parameters())
         for got, expected in zip(torch.autograd.grad((h**2).sum(), weights), torch.autograd.grad((want**2).sum(), weights)):
             torch.testing.assert_close(got, expected)
-    weight = noise(2, 8).requires_grad_()
-    assert gradgradcheck(lambda z, w: tt.lstm(z, w)[0], (noise(2, 1, 8).requires_grad_(), weight))
-    assert gradcheck(lambda x: tt.matrix_scan(x, "log_sum_exp"), (noise(3, 2, 2).requires_grad_(),), check_forward_ad=True)

@@ -2,96 +2,74 @@ import gc
 import sys
 import weakref
 
+import functions
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import t4a
 import t4a.torch as tt
-from t4a import Op
+from t4a import Op, _functions
 
 torch.manual_seed(2)
+
+
+T = functions.of_module(tt, torch.tensor)
+# Specs are no values of a graph.
+COMPILED = [(name, kind) for name, kind in functions.ALL if not name.startswith("graded")]
 
 
 def noise(*shape):
     return torch.randn(*shape, dtype=torch.float64)
 
 
-def positive(n):
-    x = noise(n, n)
-    return x @ x.T + torch.eye(n)
-
-
-FUNCTIONS = {
-    "einsum": (lambda x, y: tt.einsum("ij,jk->ik", x, y), (noise(2, 3), noise(3, 4))),
-    "einsum_max_plus": (lambda x, y: tt.einsum("ij,jk->ik", x, y, semiring="max_plus"), (noise(2, 3), noise(3, 4))),
-    "einsum_labels": (lambda x: tt.einsum([[1, 2], []], x, semiring="log_sum_exp"), (noise(2, 3),)),
-    "svd": (lambda x: tt.svd(x, check_gauge=False)[1], (noise(4, 3),)),
-    "svdvals": (tt.svdvals, (noise(2, 4, 3),)),
-    "qr": (lambda x: tt.qr(x)[0], (noise(4, 3),)),
-    "cholesky": (tt.cholesky, (positive(3),)),
-    "eigh": (lambda x: tt.eigh(x, check_gauge=False)[0], (positive(3),)),
-    "eigvalsh": (tt.eigvalsh, (positive(3),)),
-    "inv": (tt.inv, (positive(3),)),
-    "det": (tt.det, (positive(3),)),
-    "slogdet": (lambda x: tt.slogdet(x)[1], (positive(3),)),
-    "solve": (tt.solve, (positive(3), noise(3, 2))),
-    "pinv": (tt.pinv, (noise(4, 3),)),
-    "expm": (tt.expm, (noise(3, 3),)),
-    "sqrtm": (tt.sqrtm, (positive(3),)),
-    "logm": (tt.logm, (positive(3),)),
-    "polar": (lambda x: tt.polar(x)[0], (positive(3),)),
-    "softmax": (tt.softmax, (noise(2, 3),)),
-    "log_softmax": (tt.log_softmax, (noise(2, 3),)),
-    "cross_entropy": (lambda x: tt.cross_entropy(x, torch.tensor([0, 2])), (noise(2, 3),)),
-    "cumsum": (lambda x: tt.cumsum(x, axis=1), (noise(2, 3),)),
-    "cumprod": (tt.cumprod, (noise(2, 3),)),
-    "cummax": (tt.cummax, (noise(2, 3),)),
-    "cummin": (tt.cummin, (noise(2, 3),)),
-    "logcumsumexp": (tt.logcumsumexp, (noise(2, 3),)),
-    "linear_recurrence": (tt.linear_recurrence, (noise(4, 2), noise(4, 2))),
-    "log_partition": (lambda x, w: tt.log_partition(x, w, [3, 2]), (noise(2, 3, 2), noise(2, 2))),
-    "kalman_filter": (
-        lambda *x: tt.kalman_filter(*x)[2],
-        (noise(2, 2) / 2, positive(2), noise(1, 2), positive(1), noise(3, 4, 1), noise(2), positive(2)),
-    ),
-}
-
-
 def value_and_gradients(f, inputs):
     inputs = [x.clone().requires_grad_() for x in inputs]
-    result = f(*inputs)
-    (result**2).sum().backward()
-    return result, [x.grad for x in inputs]
+    results = f(*inputs)
+    results = results if isinstance(results, tuple) else (results,)
+    sum((y.abs() ** 2).sum() for y in results).backward()
+    return results, [x.grad for x in inputs]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_compiled_is_eager(name):
-    f, inputs = FUNCTIONS[name]
+@pytest.mark.parametrize("name, kind", COMPILED)
+def test_compiled_is_eager(name, kind):
+    f, operands = functions.case(name, kind)
+    inputs = [torch.tensor(x) for x in operands]
     torch._dynamo.reset()
-    compiled = torch.compile(lambda *x: f(*x), fullgraph=True, backend="aot_eager")
-    for got, want in zip(value_and_gradients(compiled, inputs), value_and_gradients(f, inputs)):
+    compiled = torch.compile(lambda *x: f(T, *x), fullgraph=True, backend="aot_eager")
+    eager = lambda *x: f(T, *x)
+    for got, want in zip(value_and_gradients(compiled, inputs), value_and_gradients(eager, inputs)):
         torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(compiled(*inputs), f(*inputs), rtol=0, atol=0)
+    torch.testing.assert_close(compiled(*inputs), eager(*inputs), rtol=0, atol=0)
 
 
-OPERATIONS = {
-    "einsum": (Op.einsum([[1, 2], [2, 3]], [(3, 4), (4, 2)], [1, 3], "log_sum_exp"), (noise(3, 4), noise(4, 2))),
-    "qr": (Op.of({"linalg": {"op": {"qr": {"columns": "thin"}}, "complex": False}}), (noise(4, 3),)),
-    "inv": (Op.of({"linalg": {"op": {"inv": None}, "complex": False}}), (positive(3),)),
-    "softmax": (Op.of({"softmax": {"axis": 1}}), (noise(2, 3),)),
-    "log_partition": (Op.of({"log_partition": {"lengths": [3, 2]}}), (noise(2, 3, 2), noise(2, 2))),
-    "kalman_filter": (Op.of({"kalman_filter": None}), FUNCTIONS["kalman_filter"][1]),
-    "cumsum": (Op.of({"cumulative": {"kind": "sum", "axis": 0, "reverse": False, "complex": False}}), (noise(4, 2),)),
-}
+def operations(name, kind):
+    """Operations that a function runs, with their operands."""
+    seen = []
+
+    def record(op, *tensors):
+        seen.append((op.text, tensors))
+        return tt.apply(op, *tensors)
+
+    name_of, cast = (lambda dtype: str(dtype).removeprefix("torch.")), (lambda x, name: x.to(getattr(torch, name)))
+    recorded = functions.flavour(_functions.build(record, torch.as_tensor, name_of, cast), torch.tensor)
+    f, operands = functions.case(name, kind)
+    f(recorded, *map(torch.tensor, operands))
+    assert seen
+    return seen
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_opcheck(name):
-    op, inputs = OPERATIONS[name]
-    for operands in (list(inputs), [x.clone().requires_grad_() for x in inputs]):
-        found = torch.library.opcheck(torch.ops.t4a.run.default, (op.text, operands))
-        assert set(found.values()) == {"SUCCESS"} and len(found) == 4
+@pytest.mark.parametrize("name, kind", functions.ALL)
+def test_opcheck(name, kind):
+    for text, operands in operations(name, kind):
+        for records in (False, True):
+            inputs = [x.detach().clone() for x in operands]
+            inputs = [x.requires_grad_(records and (x.is_floating_point() or x.is_complex())) for x in inputs]
+            found = torch.library.opcheck(torch.ops.t4a.run.default, (text, inputs))
+            assert set(found.values()) == {"SUCCESS"} and len(found) == 4
+
+
+def test_opcheck_of_views_and_derivatives():
     # An operation that returns its operand, and its derivative.
     same = Op.einsum([[1, 2]], [(3, 4)], [1, 2])
     torch.library.opcheck(torch.ops.t4a.run.default, (same.text, [noise(3, 4)]))
