@@ -37,7 +37,7 @@ use crate::process::PerProcess;
 
 mod rehearsal;
 
-pub use rehearsal::{Loop, Rehearsal, rehearse};
+pub use rehearsal::{Rehearsal, RehearsedLoop, rehearse};
 
 /// Number of additions above which an awake idle thread saves more than it costs: some 5 µs.
 const FROM_AWAKE: usize = 1 << 16;
@@ -239,16 +239,16 @@ impl Job<'_> {
 }
 
 /// A posted job with the number of helpers that may still join it.
-struct Entry {
+struct QueueEntry {
     job: NonNull<Job<'static>>,
     open: usize,
 }
 
 // SAFETY: a job is shared between threads (its body is `Sync`), and outlives its entry and its helpers: see `Posted`.
-unsafe impl Send for Entry {}
+unsafe impl Send for QueueEntry {}
 
 struct Queue {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<QueueEntry>,
     /// Number of started threads.
     started: usize,
     /// Number of threads that sleep until a job is posted.
@@ -298,7 +298,7 @@ impl<'a> Posted<'a> {
         let wake;
         {
             let mut queue = lock(&crew.queue);
-            queue.entries.push_back(Entry { job, open: helpers });
+            queue.entries.push_back(QueueEntry { job, open: helpers });
             crew.open.fetch_add(helpers, Ordering::Relaxed);
             while queue.started < helpers {
                 let name = format!("t4a-{}", queue.started);

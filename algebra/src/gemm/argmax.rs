@@ -17,7 +17,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::lanes::ArgLanes;
+use super::arithmetic::PackedArgmax;
 use super::microkernel::rows;
 use super::{MatMut, NO_ARGMAX};
 use crate::{Scalar, Selective, simd};
@@ -82,7 +82,7 @@ pub(super) unsafe fn compute<
     panels: Panels<K::Packed>,
 ) -> ([[K::Packed; NR]; MR], [[I; NR]; MR])
 where
-    K: ArgLanes<T>,
+    K: PackedArgmax<T>,
     I: ChunkNumber,
     T: Scalar,
 {
@@ -126,7 +126,7 @@ where
 /// The first step of a chunk whose term is not worse than `best`, without branches: candidate steps are a bit set.
 /// Steps past the end have the term 0 and are last.
 #[inline(always)]
-fn search<K: ArgLanes<T>, T: Scalar, const FMA: bool, const CHUNK: usize>(
+fn search<K: PackedArgmax<T>, T: Scalar, const FMA: bool, const CHUNK: usize>(
     best: K::Packed,
     row: &[K::Packed; CHUNK],
     col: &[K::Packed; CHUNK],
@@ -167,7 +167,7 @@ pub(super) unsafe fn store<
     merge: bool,
 ) where
     S: Selective<T>,
-    K: ArgLanes<T>,
+    K: PackedArgmax<T>,
     I: ChunkNumber,
     T: Scalar,
 {

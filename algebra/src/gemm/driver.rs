@@ -15,10 +15,10 @@
 use std::marker::PhantomData;
 
 use super::argmax::{ChunkNumber, Panels};
-use super::lanes::{ArgLanes, Form, Lanes, Plain};
+use super::arithmetic::{PackedArgmax, PackedArithmetic, Plain, TileLoop};
 use super::pack::{pack, pack_chunks};
-use super::partition::{self, Block};
-use super::scratch::{Scratch, Stack};
+use super::partition::{self, OutputBlock};
+use super::scratch::{Scratch, StackBuffer};
 use super::{Algorithm, MatMut, NO_ARGMAX, Product, Report, argmax, microkernel};
 use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
@@ -77,7 +77,7 @@ macro_rules! tiled {
 /// 256 bits        53      26      115        29         55      6.6     31      18      12
 /// ```
 #[inline]
-pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) {
+pub(super) fn run<S: Semiring<T>, K: PackedArithmetic<T>, T: Scalar>(block: &OutputBlock<'_, T>) {
     let mut transposed = None;
     let block = orient::<K, T>(block, &mut transposed);
     match Isa::detect() {
@@ -88,7 +88,7 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 | Isa::Avx512 if K::FORM == Form::Unrolled => unsafe {
+        Isa::Avx2 | Isa::Avx512 if K::FORM == TileLoop::Unrolled => unsafe {
             tiled!(block, Sums<S, K, true, true>: simd::avx2: 4 => 4 by 16, else 4 by 8)
         },
         // SAFETY: as above.
@@ -97,7 +97,7 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
             tiled!(block, Sums<S, K, true, false>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
         },
         // The masks of 8 more accumulators exceed 32 registers (AArch64).
-        _ if K::FORM == Form::Unrolled => {
+        _ if K::FORM == TileLoop::Unrolled => {
             tiled!(block, Sums<S, K, false, true>: simd::baseline: 4 => 4 by 8, else 4 by 4)
         }
         _ => {
@@ -109,7 +109,7 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
 /// True if a row of C exceeds one 512-bit register.
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[inline]
-fn fills<K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) -> bool {
+fn fills<K: PackedArithmetic<T>, T: Scalar>(block: &OutputBlock<'_, T>) -> bool {
     block.c.cols() * size_of::<K::Packed>() > Isa::Avx512.vector_bytes()
 }
 
@@ -117,7 +117,9 @@ fn fills<K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) -> bool {
 /// With two registers per row the compiler joins the numbers of both into one vector and leaves some types scalar;
 /// hence the narrow tiles.
 #[inline]
-pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Block<'_, T>) {
+pub(super) fn run_argmax<S: Selective<T>, K: PackedArgmax<T>, T: Scalar>(
+    block: &OutputBlock<'_, T>,
+) {
     let mut transposed = None;
     let block = orient::<K, T>(block, &mut transposed);
     match const { size_of::<K::Packed>() } {
@@ -129,7 +131,9 @@ pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Blo
 }
 
 #[inline]
-fn argmax_by<S: Selective<T>, K: ArgLanes<T>, I: ChunkNumber, T: Scalar>(block: &Block<'_, T>) {
+fn argmax_by<S: Selective<T>, K: PackedArgmax<T>, I: ChunkNumber, T: Scalar>(
+    block: &OutputBlock<'_, T>,
+) {
     let long = const { K::CHEAP } && block.a.cols() >= argmax::LONG;
     match Isa::detect() {
         // SAFETY: `detect` checked the features.
@@ -164,10 +168,10 @@ fn argmax_by<S: Selective<T>, K: ArgLanes<T>, I: ChunkNumber, T: Scalar>(block: 
 /// The block, or its transpose if ⊗ commutes and the tile fits it better: rows are stored as vectors, and lanes past
 /// the right edge are wasted.
 #[inline]
-fn orient<'s, 'a, K: Lanes<T>, T: Scalar>(
-    block: &'s Block<'a, T>,
-    transposed: &'s mut Option<Block<'a, T>>,
-) -> &'s Block<'a, T> {
+fn orient<'s, 'a, K: PackedArithmetic<T>, T: Scalar>(
+    block: &'s OutputBlock<'a, T>,
+    transposed: &'s mut Option<OutputBlock<'a, T>>,
+) -> &'s OutputBlock<'a, T> {
     let (m, n) = (block.c.rows(), block.c.cols());
     let down = block.c.row_stride() == 1 && block.c.col_stride() != 1;
     let suits = if n < 8 { m > n } else { down && m >= 8 };
@@ -182,7 +186,7 @@ trait Microkernel<T: Scalar> {
     const MOST: usize;
     /// True if ⊕ may round, so that a sum depends on its grouping.
     const ROUNDS: bool;
-    type Lanes: Lanes<T>;
+    type Lanes: PackedArithmetic<T>;
 
     /// Computes one tile over packed panels and stores the part inside C; `first` is the index of its first step.
     ///
@@ -198,14 +202,14 @@ trait Microkernel<T: Scalar> {
 }
 
 /// Element type of packed panels.
-type Packed<M, T> = <<M as Microkernel<T>>::Lanes as Lanes<T>>::Packed;
+type Packed<M, T> = <<M as Microkernel<T>>::Lanes as PackedArithmetic<T>>::Packed;
 
 struct Sums<S, K, const FMA: bool, const UNROLLED: bool>(PhantomData<(S, K)>);
 
 impl<S, K, T, const FMA: bool, const UNROLLED: bool> Microkernel<T> for Sums<S, K, FMA, UNROLLED>
 where
     S: Semiring<T>,
-    K: Lanes<T>,
+    K: PackedArithmetic<T>,
     T: Scalar,
 {
     const CHUNK: usize = 1;
@@ -234,7 +238,7 @@ struct Argmax<S, K, I, const FMA: bool, const CHUNK: usize>(PhantomData<(S, K, I
 impl<S, K, I, T, const FMA: bool, const CHUNK: usize> Microkernel<T> for Argmax<S, K, I, FMA, CHUNK>
 where
     S: Selective<T>,
-    K: ArgLanes<T>,
+    K: PackedArgmax<T>,
     I: ChunkNumber,
     T: Scalar,
 {
@@ -260,7 +264,7 @@ where
 }
 
 struct Blocked<'a, S, T, M, const MR: usize, const NR: usize> {
-    block: &'a Block<'a, T>,
+    block: &'a OutputBlock<'a, T>,
     /// Steps in a block of k. The number is independent of the tile shape, so that the grouping of sums does not depend
     /// on how threads partition C.
     depth: usize,
@@ -293,7 +297,7 @@ where
     };
 
     #[inline]
-    fn of(block: &'a Block<'a, T>) -> Self {
+    fn of(block: &'a OutputBlock<'a, T>) -> Self {
         // With the widest tiles, see `run`, a row of B is longer than with others.
         let wide = cfg!(all(target_arch = "x86_64", not(debug_assertions)));
         if wide && M::ROUNDS && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
@@ -314,7 +318,7 @@ where
 
     #[inline(always)]
     fn run(self) {
-        let Blocked { block: Block { a, b, c, accumulate, arg, first }, depth, .. } = self;
+        let Blocked { block: OutputBlock { a, b, c, accumulate, arg, first }, depth, .. } = self;
         let (m, k, n) = (a.rows(), a.cols(), b.cols());
         if k == 0 {
             if !accumulate {
@@ -328,7 +332,7 @@ where
         let a_len = mc_max.next_multiple_of(MR) * padded_max;
         let b_len = nc_max.next_multiple_of(NR) * kc_max;
         let b_chunks_len = if M::CHUNK == 1 { 0 } else { nc_max.next_multiple_of(NR) * padded_max };
-        let mut stack = Stack::new();
+        let mut stack = StackBuffer::new();
         let len = a_len + b_len + b_chunks_len;
         let mut scratch = Scratch::<Packed<M, T>>::new(len, &mut stack);
         let packed_a = scratch.as_mut_ptr();

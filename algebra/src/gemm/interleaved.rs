@@ -40,16 +40,16 @@ pub unsafe fn interleaved<S: Semiring<T>, T: Scalar>(
     macro_rules! by_line {
         ($($size:literal => $lanes:literal,)* else $other:literal) => {
             $(if const { size_of::<T>() == $size } {
-                simd::dispatch(All::<S, T, $lanes> { shape, len, a, b, c, tag: PhantomData })
+                simd::dispatch(InterleavedLoop::<S, T, $lanes> { shape, len, a, b, c, tag: PhantomData })
             } else)* {
-                simd::dispatch(All::<S, T, $other> { shape, len, a, b, c, tag: PhantomData })
+                simd::dispatch(InterleavedLoop::<S, T, $other> { shape, len, a, b, c, tag: PhantomData })
             }
         };
     }
     by_line!(1 => 64, 2 => 32, 4 => 16, 8 => 8, else 2)
 }
 
-struct All<S, T, const L: usize> {
+struct InterleavedLoop<S, T, const L: usize> {
     shape: (usize, usize, usize),
     len: usize,
     a: Interleaved<*const T>,
@@ -58,7 +58,7 @@ struct All<S, T, const L: usize> {
     tag: PhantomData<S>,
 }
 
-impl<S: Semiring<T>, T: Scalar, const L: usize> Loop for All<S, T, L> {
+impl<S: Semiring<T>, T: Scalar, const L: usize> Loop for InterleavedLoop<S, T, L> {
     type Output = ();
 
     #[inline(always)]
@@ -94,7 +94,7 @@ impl<S: Semiring<T>, T: Scalar, const L: usize> Loop for All<S, T, L> {
     }
 }
 
-impl<S: Semiring<T>, T: Scalar, const L: usize> All<S, T, L> {
+impl<S: Semiring<T>, T: Scalar, const L: usize> InterleavedLoop<S, T, L> {
     /// Elements (i, j) to (i + M, j + N) of W matrices.
     ///
     /// # Safety

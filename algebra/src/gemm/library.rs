@@ -39,7 +39,7 @@
 
 use gemm::{Parallelism, gemm};
 
-use super::lanes::Plain;
+use super::arithmetic::Plain;
 use super::partition;
 use super::small::Small;
 use super::{Algorithm, Kernel, Product, Report, driver};
@@ -51,19 +51,19 @@ use crate::{Numeric, Standard};
 const FEW: usize = 12 * 12 * 12;
 
 /// Size limits outside of which the library is not used.
-pub(crate) trait Limits {
+pub(crate) trait SizeLimits {
     /// Maximum m, n and k for which products without packing are faster.
     const SMALL: usize;
     /// Minimum m, n and k for which the driver is faster on 256-bit vectors.
     const LARGE: usize;
 }
-pub(crate) struct Real;
-impl Limits for Real {
+pub(crate) struct RealLimits;
+impl SizeLimits for RealLimits {
     const SMALL: usize = 24;
     const LARGE: usize = 512;
 }
-pub(crate) struct Complex;
-impl Limits for Complex {
+pub(crate) struct ComplexLimits;
+impl SizeLimits for ComplexLimits {
     const SMALL: usize = 12;
     const LARGE: usize = usize::MAX;
 }
@@ -72,13 +72,13 @@ impl Limits for Complex {
 ///
 /// # Safety
 /// `T` must be `f32`, `f64`, `c32` or `c64`.
-pub(crate) const unsafe fn kernel<T: Numeric, L: Limits>() -> Kernel<T> {
+pub(crate) const unsafe fn kernel<T: Numeric, L: SizeLimits>() -> Kernel<T> {
     Kernel(product::<T, L>)
 }
 
 /// # Safety
 /// As [`kernel`], and the operands must satisfy the contract of [`Product::batch`].
-unsafe fn product<T: Numeric, L: Limits>(p: &Product<'_, T>) -> Report {
+unsafe fn product<T: Numeric, L: SizeLimits>(p: &Product<'_, T>) -> Report {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     // Decided by the size of the whole product: the result must not depend on the number of threads.
     let steps = m.saturating_mul(n).saturating_mul(k);

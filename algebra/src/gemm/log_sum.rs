@@ -15,9 +15,9 @@
 //!
 //! k is cut into blocks of [`DEPTH`] independent of the threads, so that results do not depend on their number.
 
-use super::lanes::Plain;
-use super::partition::{self, Block};
-use super::scratch::{Scratch, Stack};
+use super::arithmetic::Plain;
+use super::partition::{self, OutputBlock};
+use super::scratch::{Scratch, StackBuffer};
 use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver};
 use crate::math::f64 as math;
 use crate::simd::{self, Loop};
@@ -100,7 +100,7 @@ unsafe fn exactly<T: Float>(a: &MatRef<'_, T>, b: &MatRef<'_, T>, i: usize, j: u
 
 /// All elements of a block, term by term.
 struct Exactly<'a, T> {
-    block: &'a Block<'a, T>,
+    block: &'a OutputBlock<'a, T>,
 }
 
 impl<T: Float> Loop for Exactly<'_, T> {
@@ -108,7 +108,7 @@ impl<T: Float> Loop for Exactly<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let Block { a, b, c, accumulate, .. } = self.block;
+        let OutputBlock { a, b, c, accumulate, .. } = self.block;
         for i in 0..c.rows() {
             for j in 0..c.cols() {
                 // SAFETY: (i, j) is an element of C.
@@ -135,11 +135,11 @@ unsafe fn put<T: Float>(c: &MatMut<'_, T>, (i, j): (usize, usize), mut value: f6
     }
 }
 
-fn blocked<T: Float>(block: &Block<'_, T>) {
-    let Block { a, b, c, accumulate, .. } = block;
+fn blocked<T: Float>(block: &OutputBlock<'_, T>) {
+    let OutputBlock { a, b, c, accumulate, .. } = block;
     let (m, k, n) = (a.rows(), a.cols(), b.cols());
     let (rows, cols, depth) = (m.min(ROWS), n.min(COLS), k.min(DEPTH));
-    let mut stack = Stack::new();
+    let mut stack = StackBuffer::new();
     let len = rows * depth + depth * cols + 2 * rows * cols + rows + cols;
     let mut scratch = Scratch::<f64>::new(len, &mut stack);
     let exp_a = scratch.as_mut_ptr();
@@ -172,7 +172,7 @@ fn blocked<T: Float>(block: &Block<'_, T>) {
                             shift: shift_b,
                         });
                     }
-                    driver::run::<Standard, Plain<Standard>, f64>(&Block {
+                    driver::run::<Standard, Plain<Standard>, f64>(&OutputBlock {
                         a: MatRef::from_raw_parts(exp_a, (mc, kc), (kc as isize, 1)),
                         b: MatRef::from_raw_parts(exp_b, (kc, nc), (1, kc as isize)),
                         c: MatMut::from_raw_parts(product, (mc, nc), (nc as isize, 1)),

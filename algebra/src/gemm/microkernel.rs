@@ -5,7 +5,7 @@
 //! registers.
 
 use super::MatMut;
-use super::lanes::Lanes;
+use super::arithmetic::PackedArithmetic;
 use crate::{Scalar, Semiring};
 
 /// Repeats a block for `$row` = 0 … MR − 1, at most 8.
@@ -29,7 +29,7 @@ pub(super) use rows;
 /// `a` must hold `kc·MR` and `b` `kc·NR` readable elements.
 #[inline(always)]
 pub(super) unsafe fn compute<
-    K: Lanes<T>,
+    K: PackedArithmetic<T>,
     T: Scalar,
     const FMA: bool,
     const UNROLLED: bool,
@@ -76,7 +76,7 @@ pub(super) unsafe fn store<S, K, T, const MR: usize, const NR: usize>(
     add: bool,
 ) where
     S: Semiring<T>,
-    K: Lanes<T>,
+    K: PackedArithmetic<T>,
     T: Scalar,
 {
     let (rows, cols) = (c.rows(), c.cols());

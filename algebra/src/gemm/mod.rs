@@ -9,7 +9,7 @@
 //! pack        panels in the access order of the microkernel
 //! microkernel MR × NR accumulators in vector registers
 //! argmax      the same with the argmax of every sum
-//! lanes       the arithmetic of a microkernel
+//! arithmetic  arithmetic of the microkernel on packed elements
 //! interleaved small matrices with interleaved elements
 //! library     f32, f64, c32, c64 over (+, ×)
 //! small       the same without packing, for small products
@@ -22,9 +22,9 @@
 //! threads.
 
 mod argmax;
+mod arithmetic;
 mod driver;
 mod interleaved;
-mod lanes;
 pub(crate) mod library;
 pub(crate) mod log_sum;
 mod microkernel;
@@ -186,18 +186,18 @@ pub struct Product<'a, T> {
     batch: &'a [BatchAxis],
     accumulate: bool,
     parallelism: Parallelism,
-    arg: Option<Places>,
+    arg: Option<ArgmaxPointer>,
     first: usize,
 }
 
 /// Element (0, 0) of the argmax of the first batch entry.
 #[derive(Clone, Copy, Debug)]
-struct Places(*mut u32);
+struct ArgmaxPointer(*mut u32);
 
 // SAFETY: an output pointer as exclusive as C; threads write disjoint parts.
-unsafe impl Send for Places {}
+unsafe impl Send for ArgmaxPointer {}
 // SAFETY: as above.
-unsafe impl Sync for Places {}
+unsafe impl Sync for ArgmaxPointer {}
 
 impl<'a, T: Scalar> Product<'a, T> {
     /// One product that overwrites C.
@@ -246,7 +246,7 @@ impl<'a, T: Scalar> Product<'a, T> {
         if first.checked_add(k).is_none_or(|end| end > NO_ARGMAX as usize) {
             return Err(GemmError::IndexRange { k, first });
         }
-        Ok(Self { arg: Some(Places(arg.as_mut_ptr())), first, ..self })
+        Ok(Self { arg: Some(ArgmaxPointer(arg.as_mut_ptr())), first, ..self })
     }
 
     /// Sets the maximum number of threads.

@@ -9,7 +9,7 @@
 //! the semiring's zero; their results are discarded.
 
 use super::argmax::K_CHUNK;
-use super::lanes::Lanes;
+use super::arithmetic::PackedArithmetic;
 use crate::Scalar;
 
 /// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes.
@@ -18,7 +18,7 @@ use crate::Scalar;
 /// The elements `src + l·lane_stride + k·k_stride` must be readable and `dst` must have room for
 /// `⌈lanes/R⌉·R·kc` elements.
 #[inline(always)]
-pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
+pub(super) unsafe fn pack<K: PackedArithmetic<T>, T: Scalar, const R: usize>(
     src: *const T,
     (lanes, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
@@ -67,7 +67,7 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
 /// # Safety
 /// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/chunk_len⌉·chunk_len` elements.
 #[inline(always)]
-pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize>(
+pub(super) unsafe fn pack_chunks<K: PackedArithmetic<T>, T: Scalar, const R: usize>(
     src: *const T,
     (lanes, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
@@ -113,7 +113,7 @@ pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize>(
 /// # Safety
 /// As for [`pack`].
 #[inline(always)]
-unsafe fn pack_edge<K: Lanes<T>, T: Scalar, const R: usize>(
+unsafe fn pack_edge<K: PackedArithmetic<T>, T: Scalar, const R: usize>(
     panel: *const T,
     (width, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
@@ -136,7 +136,7 @@ unsafe fn pack_edge<K: Lanes<T>, T: Scalar, const R: usize>(
 /// A run of elements, read by value: otherwise the compiler moves elements one by one, because source and destination
 /// may alias.
 #[inline(always)]
-fn encode<K: Lanes<T>, T: Scalar, const N: usize>(run: [T; N]) -> [K::Packed; N] {
+fn encode<K: PackedArithmetic<T>, T: Scalar, const N: usize>(run: [T; N]) -> [K::Packed; N] {
     let mut packed = [K::zero(); N];
     for i in 0..N {
         packed[i] = K::encode(run[i]);

@@ -20,7 +20,7 @@ const GROUPS: usize = 4;
 const MAX_BLOCKS: usize = 8;
 
 /// One work item: a block of C of one batch entry, with its rows of A and columns of B.
-pub(super) struct Block<'a, T> {
+pub(super) struct OutputBlock<'a, T> {
     pub(super) a: MatRef<'a, T>,
     pub(super) b: MatRef<'a, T>,
     pub(super) c: MatMut<'a, T>,
@@ -31,7 +31,7 @@ pub(super) struct Block<'a, T> {
     pub(super) first: usize,
 }
 
-impl<'a, T> Block<'a, T> {
+impl<'a, T> OutputBlock<'a, T> {
     /// `Cᵀ = Bᵀ ⊗ Aᵀ`, the same product if ⊗ commutes.
     #[inline]
     pub(super) fn transpose(&self) -> Self {
@@ -47,19 +47,19 @@ impl<'a, T> Block<'a, T> {
 
 /// Blocks of C along each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Grid {
+struct BlockGrid {
     rows: usize,
     cols: usize,
 }
 
-impl Grid {
+impl BlockGrid {
     const WHOLE: Self = Self { rows: 1, cols: 1 };
 
     /// The coarsest grid for each of `entries` matrices whose load imbalance over `threads` threads is at most 10 %, or
     /// else the most balanced grid with at most [`MAX_BLOCKS`] blocks per thread.
     fn of_entries(m: usize, n: usize, entries: usize, threads: usize) -> Self {
         let rounds = |blocks: usize| (entries * blocks).div_ceil(threads) * threads;
-        let longer = |grid: Grid| {
+        let longer = |grid: BlockGrid| {
             let blocks = grid.rows * grid.cols;
             rounds(blocks) as f64 / (entries * blocks) as f64
         };
@@ -79,12 +79,12 @@ impl Grid {
     /// At most `parts` blocks of an m×n matrix, with the minimal total of packed rows and columns.
     fn new(m: usize, n: usize, parts: usize) -> Self {
         let mut best = Self::WHOLE;
-        let cost = |g: Grid| (m * g.cols + n * g.rows) as f64;
+        let cost = |g: BlockGrid| (m * g.cols + n * g.rows) as f64;
         // The shortest block of a grid with bounds at multiples of 8.
         let shortest = |size: usize, parts: usize| if parts == 1 { size } else { size / parts - 8 };
         for rows in 1..=parts.min((m / MIN_SIDE).max(1)) {
             let cols = (parts / rows).min((n / MIN_SIDE).max(1));
-            let grid = Grid { rows, cols };
+            let grid = BlockGrid { rows, cols };
             let short = shortest(m, rows).max(shortest(n, cols)) <= SHORT && m.max(n) > SHORT;
             if short || (m / rows) * (n / cols) < MIN_AREA {
                 continue;
@@ -120,7 +120,10 @@ fn threads(parallelism: Parallelism, steps: usize) -> usize {
 ///
 /// # Safety
 /// The operands must satisfy the contract of [`Product::batch`].
-pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Block<'_, T>) + Sync) {
+pub(super) unsafe fn for_each<T: Scalar>(
+    p: &Product<'_, T>,
+    kernel: impl Fn(OutputBlock<'_, T>) + Sync,
+) {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     let entries: usize = p.batch.iter().map(|axis| axis.size).product();
     if m == 0 || n == 0 || entries == 0 {
@@ -128,7 +131,7 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
     }
     let steps = [m, n, k.max(1)].into_iter().fold(entries, usize::saturating_mul);
     let threads = threads(p.parallelism, steps);
-    let grid = Grid::of_entries(m, n, entries, threads);
+    let grid = BlockGrid::of_entries(m, n, entries, threads);
     let blocks = grid.rows * grid.cols;
     // Whole entries are distributed in groups, a few per thread, because a thread may be descheduled.
     let run = if blocks == 1 { entries.min(GROUPS * threads) } else { entries };
@@ -142,7 +145,7 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
         let last = entries * (group + 1) / run;
         // SAFETY: the block is inside C, tasks have disjoint blocks or entries, and the offsets are those of an entry.
         walk(p, first, last, |a, b, c| unsafe {
-            kernel(Block {
+            kernel(OutputBlock {
                 a: p.a.offset(a).block((row, 0), (m, k)),
                 b: p.b.offset(b).block((0, col), (k, n)),
                 c: p.c.alias().offset(c).block((row, col), (m, n)),
@@ -231,19 +234,19 @@ mod tests {
 
     #[test]
     fn grids_use_all_threads_on_large_outputs_and_none_on_small_ones() {
-        assert_eq!(Grid::new(1024, 1024, 4), Grid { rows: 2, cols: 2 });
-        assert_eq!(Grid::new(4096, 64, 4), Grid { rows: 4, cols: 1 });
-        assert_eq!(Grid::new(64, 4096, 4), Grid { rows: 1, cols: 4 });
-        assert_eq!(Grid::new(90, 90, 8), Grid::WHOLE);
-        assert_eq!(Grid::new(128, 128, 2), Grid { rows: 1, cols: 2 });
+        assert_eq!(BlockGrid::new(1024, 1024, 4), BlockGrid { rows: 2, cols: 2 });
+        assert_eq!(BlockGrid::new(4096, 64, 4), BlockGrid { rows: 4, cols: 1 });
+        assert_eq!(BlockGrid::new(64, 4096, 4), BlockGrid { rows: 1, cols: 4 });
+        assert_eq!(BlockGrid::new(90, 90, 8), BlockGrid::WHOLE);
+        assert_eq!(BlockGrid::new(128, 128, 2), BlockGrid { rows: 1, cols: 2 });
         // With blocks of 64 × 64 the library would cut k at other positions.
-        assert_eq!(Grid::new(128, 128, 4), Grid { rows: 1, cols: 2 });
+        assert_eq!(BlockGrid::new(128, 128, 4), BlockGrid { rows: 1, cols: 2 });
     }
 
     #[test]
     fn entries_are_cut_where_they_do_not_go_into_the_threads() {
         let blocks = |entries, threads| {
-            let Grid { rows, cols } = Grid::of_entries(1024, 1024, entries, threads);
+            let BlockGrid { rows, cols } = BlockGrid::of_entries(1024, 1024, entries, threads);
             rows * cols
         };
         assert_eq!((blocks(32, 16), blocks(160, 16), blocks(1, 1)), (1, 1, 1));
@@ -252,6 +255,6 @@ mod tests {
             let rounds = tasks.div_ceil(threads);
             assert!(rounds * threads * 10 <= 11 * tasks, "{entries} {threads} {tasks}");
         }
-        assert_eq!(Grid::of_entries(64, 64, 17, 16), Grid::WHOLE);
+        assert_eq!(BlockGrid::of_entries(64, 64, 17, 16), BlockGrid::WHOLE);
     }
 }

@@ -6,16 +6,16 @@ use std::mem::MaybeUninit;
 /// One cache line, so that panels start on vector boundaries.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([MaybeUninit<u8>; 64]);
+struct CacheLine([MaybeUninit<u8>; 64]);
 
 thread_local! {
-    static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static KEPT: Cell<Vec<CacheLine>> = const { Cell::new(Vec::new()) };
 }
 
 /// 8 KiB of stack.
-pub(super) struct Stack(MaybeUninit<[Line; Stack::LINES]>);
+pub(super) struct StackBuffer(MaybeUninit<[CacheLine; StackBuffer::LINES]>);
 
-impl Stack {
+impl StackBuffer {
     const LINES: usize = 128;
 
     #[inline(always)]
@@ -27,15 +27,15 @@ impl Stack {
 /// Memory for a number of elements, returned to the thread on drop.
 pub(super) struct Scratch<T> {
     ptr: *mut T,
-    heap: Option<Vec<Line>>,
+    heap: Option<Vec<CacheLine>>,
 }
 
 impl<T> Scratch<T> {
     /// Memory for `len` elements, in `stack` if they fit.
     #[inline(always)]
-    pub(super) fn new(len: usize, stack: &mut Stack) -> Self {
-        let lines = len.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>());
-        if lines <= Stack::LINES && align_of::<T>() <= align_of::<Line>() {
+    pub(super) fn new(len: usize, stack: &mut StackBuffer) -> Self {
+        let lines = len.saturating_mul(size_of::<T>()).div_ceil(size_of::<CacheLine>());
+        if lines <= StackBuffer::LINES && align_of::<T>() <= align_of::<CacheLine>() {
             Self { ptr: stack.0.as_mut_ptr().cast(), heap: None }
         } else {
             Self::on_heap(lines)
@@ -44,7 +44,7 @@ impl<T> Scratch<T> {
 
     #[inline(never)]
     fn on_heap(lines: usize) -> Self {
-        let lines = lines + align_of::<T>() / align_of::<Line>();
+        let lines = lines + align_of::<T>() / align_of::<CacheLine>();
         // Taken out while in use: the arithmetic of an element may call a matrix product recursively.
         let mut buffer = KEPT.take();
         if buffer.capacity() < lines {

@@ -3,22 +3,22 @@
 //!
 //! Packing and the edges of a large tile would cost more than such a product.
 
-use super::partition::Block;
-use super::scratch::{Scratch, Stack};
+use super::partition::OutputBlock;
+use super::scratch::{Scratch, StackBuffer};
 use crate::Numeric;
 use crate::simd::Loop;
 
 /// One block; each sum is in the order of k.
-pub(super) struct Small<'a, 'b, T>(pub(super) &'b Block<'a, T>);
+pub(super) struct Small<'a, 'b, T>(pub(super) &'b OutputBlock<'a, T>);
 
 impl<T: Numeric> Loop for Small<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Block { b, .. } = self.0;
+        let OutputBlock { b, .. } = self.0;
         let (k, n) = (b.rows(), b.cols());
-        let mut stack = Stack::new();
+        let mut stack = StackBuffer::new();
         if b.col_stride() == 1 || n == 1 {
             return columns(self.0, b.as_ptr(), b.row_stride());
         }
@@ -37,7 +37,7 @@ impl<T: Numeric> Loop for Small<'_, '_, T> {
 
 /// All columns, in groups of at most the width of a vector.
 #[inline(always)]
-fn columns<T: Numeric>(block: &Block<'_, T>, b: *const T, pitch: isize) {
+fn columns<T: Numeric>(block: &OutputBlock<'_, T>, b: *const T, pitch: isize) {
     let n = block.b.cols();
     let mut from = 0;
     // Four rows of 64 bytes use half of sixteen 256-bit registers.
@@ -54,7 +54,12 @@ fn columns<T: Numeric>(block: &Block<'_, T>, b: *const T, pitch: isize) {
 
 /// All rows of `W` columns.
 #[inline(always)]
-fn rows<T: Numeric, const W: usize>(block: &Block<'_, T>, b: *const T, pitch: isize, col: usize) {
+fn rows<T: Numeric, const W: usize>(
+    block: &OutputBlock<'_, T>,
+    b: *const T,
+    pitch: isize,
+    col: usize,
+) {
     let m = block.a.rows();
     let mut from = 0;
     while m - from >= 4 {
@@ -70,7 +75,7 @@ fn rows<T: Numeric, const W: usize>(block: &Block<'_, T>, b: *const T, pitch: is
 /// `R × W` elements of C.
 #[inline(always)]
 fn tile<T: Numeric, const R: usize, const W: usize>(
-    Block { a, c, accumulate, .. }: &Block<'_, T>,
+    OutputBlock { a, c, accumulate, .. }: &OutputBlock<'_, T>,
     b: *const T,
     pitch: isize,
     (row, col): (usize, usize),

@@ -14,8 +14,8 @@
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-use super::lanes::{ArgLanes, Form, Lanes, Plain};
-use super::partition::{self, Block};
+use super::arithmetic::{PackedArgmax, PackedArithmetic, Plain, TileLoop};
+use super::partition::{self, OutputBlock};
 use super::{Algorithm, MatRef, Product, Report, driver};
 use crate::simd::{self, Loop};
 use crate::{Extended, Numeric, UncheckedSemiring};
@@ -23,10 +23,10 @@ use crate::{Extended, Numeric, UncheckedSemiring};
 /// The arithmetic of `S` without checks.
 struct Unchecked<S>(PhantomData<S>);
 
-impl<T: Extended, S: UncheckedSemiring<T>> Lanes<T> for Unchecked<S> {
+impl<T: Extended, S: UncheckedSemiring<T>> PackedArithmetic<T> for Unchecked<S> {
     type Packed = T::Acc;
     const COMMUTES: bool = true;
-    const FORM: Form = if T::IS_FLOAT { Form::Unrolled } else { Form::Loops };
+    const FORM: TileLoop = if T::IS_FLOAT { TileLoop::Unrolled } else { TileLoop::Loops };
     #[inline(always)]
     fn zero() -> T::Acc {
         S::encode(S::ZERO)
@@ -52,7 +52,7 @@ impl<T: Extended, S: UncheckedSemiring<T>> Lanes<T> for Unchecked<S> {
     }
 }
 
-impl<T: Extended, S: UncheckedSemiring<T>> ArgLanes<T> for Unchecked<S> {
+impl<T: Extended, S: UncheckedSemiring<T>> PackedArgmax<T> for Unchecked<S> {
     const CHEAP: bool = T::IS_FLOAT;
     #[inline(always)]
     fn mul<const FMA: bool>(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
@@ -101,21 +101,21 @@ pub(super) unsafe fn product_argmax<S: UncheckedSemiring<T>, T: Extended>(
 }
 
 /// True if no element of A and B needs checks over `S`.
-fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &Block<'_, T>) -> bool {
+fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &OutputBlock<'_, T>) -> bool {
     fit::<S, T>(block.a) && fit::<S, T>(block.b)
 }
 
 /// True if no element of a matrix needs checks.
 fn fit<S: UncheckedSemiring<T>, T: Extended>(matrix: MatRef<'_, T>) -> bool {
-    simd::dispatch(All::<S, T> { matrix, tag: PhantomData })
+    simd::dispatch(FitLoop::<S, T> { matrix, tag: PhantomData })
 }
 
-struct All<'a, S, T> {
+struct FitLoop<'a, S, T> {
     matrix: MatRef<'a, T>,
     tag: PhantomData<S>,
 }
 
-impl<S: UncheckedSemiring<T>, T: Extended> Loop for All<'_, S, T> {
+impl<S: UncheckedSemiring<T>, T: Extended> Loop for FitLoop<'_, S, T> {
     type Output = bool;
 
     #[inline(always)]

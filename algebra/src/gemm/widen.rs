@@ -4,8 +4,8 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::partition::{self, Block};
-use super::scratch::{Scratch, Stack};
+use super::partition::{self, OutputBlock};
+use super::scratch::{Scratch, StackBuffer};
 use super::{Algorithm, Kernel, MatMut, MatRef, Parallelism, Product, Report};
 use crate::simd::{self, Loop};
 use crate::{Numeric, Semiring};
@@ -43,12 +43,12 @@ where
 }
 
 /// Computes one block, and returns the report of its first product.
-fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) -> Report {
+fn run<S: Semiring<T::Acc>, T: Numeric>(block: &OutputBlock<'_, T>) -> Report {
     let mut first = None;
-    let Block { a, b, c, accumulate, .. } = block;
+    let OutputBlock { a, b, c, accumulate, .. } = block;
     let (m, k, n) = (a.rows(), a.cols(), b.cols());
     let (rows, cols, depth) = (m.min(ROWS), n.min(COLS), k.min(DEPTH));
-    let mut stack = Stack::new();
+    let mut stack = StackBuffer::new();
     let mut scratch = Scratch::<T::Acc>::new(rows * depth + depth * cols + rows * cols, &mut stack);
     let wide_a = scratch.as_mut_ptr();
     let wide_b = wide_a.wrapping_add(rows * depth);

@@ -13,7 +13,7 @@ use super::{set_threads, threads};
 
 /// A loop over chunks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Loop {
+pub struct RehearsedLoop {
     /// Number of chunks.
     pub chunks: usize,
     /// Number of threads in the simulated schedule.
@@ -24,7 +24,7 @@ pub struct Loop {
     pub longest: Duration,
 }
 
-impl Loop {
+impl RehearsedLoop {
     /// Relative excess time over perfect balance for chunks of equal duration: 0 for a multiple of the number of
     /// threads, nearly 1 for one chunk more than threads.
     pub fn imbalance(&self) -> f64 {
@@ -36,7 +36,7 @@ impl Loop {
 #[derive(Clone, Debug, Default)]
 pub struct Rehearsal {
     /// Loops that several threads would execute, in order: each ends with a synchronisation.
-    pub loops: Vec<Loop>,
+    pub loops: Vec<RehearsedLoop>,
     /// Total time on this thread.
     pub time: Duration,
 }
@@ -54,14 +54,14 @@ impl Rehearsal {
 }
 
 #[derive(Default)]
-struct State {
-    loops: Vec<Loop>,
+struct RehearsalState {
+    loops: Vec<RehearsedLoop>,
     /// True inside a chunk: nested loops belong to it.
     inside: bool,
 }
 
 thread_local! {
-    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    static STATE: RefCell<Option<RehearsalState>> = const { RefCell::new(None) };
 }
 
 /// Runs `f` on this thread only, planned as for `n` threads, and returns the simulated schedule of its loops.
@@ -69,16 +69,16 @@ thread_local! {
 /// The number of threads is a process-wide setting, so no other operation should run concurrently.
 pub fn rehearse(n: usize, f: impl FnOnce()) -> Rehearsal {
     /// Restores the settings, also if `f` panics.
-    struct Back(usize);
-    impl Drop for Back {
+    struct RestoreSettings(usize);
+    impl Drop for RestoreSettings {
         fn drop(&mut self) {
             set_threads(self.0);
             STATE.set(None);
         }
     }
-    let back = Back(threads());
+    let back = RestoreSettings(threads());
     set_threads(n);
-    STATE.set(Some(State::default()));
+    STATE.set(Some(RehearsalState::default()));
     let begin = Instant::now();
     f();
     let time = begin.elapsed();
@@ -89,7 +89,7 @@ pub fn rehearse(n: usize, f: impl FnOnce()) -> Rehearsal {
 
 /// Runs the chunks sequentially if this thread is in [`rehearse`]; returns true then.
 pub(super) fn rehearsed(chunks: usize, threads: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
-    let enter = |state: &mut Option<State>| match state {
+    let enter = |state: &mut Option<RehearsalState>| match state {
         Some(state) => Some(std::mem::replace(&mut state.inside, true)),
         None => None,
     };
@@ -111,7 +111,7 @@ pub(super) fn rehearsed(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
             && !inside
         {
             state.inside = false;
-            state.loops.push(Loop { chunks, threads, work, longest });
+            state.loops.push(RehearsedLoop { chunks, threads, work, longest });
         }
     });
     true

@@ -22,7 +22,7 @@ macro_rules! complex {
             const COMMUTES: bool = true;
             type Acc = Self;
             // SAFETY: `Self` is `c32` or `c64`.
-            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Complex>() });
+            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::ComplexLimits>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]

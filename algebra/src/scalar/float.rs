@@ -14,7 +14,7 @@ macro_rules! float {
             const COMMUTES: bool = true;
             type Acc = Self;
             // SAFETY: `Self` is `f32` or `f64`.
-            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Real>() });
+            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::RealLimits>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]

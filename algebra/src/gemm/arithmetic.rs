@@ -6,7 +6,7 @@ use crate::{Scalar, Selective, Semiring};
 
 /// Loop structure of a tile, chosen by the assembly that the compiler generates for every element type (rustc 1.95).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum TileLoop {
     /// Loops over rows and columns.
     Loops,
     /// Rows unrolled by macro; with loops, maxima of floats would be gathered across rows.
@@ -14,13 +14,13 @@ pub(super) enum Form {
 }
 
 /// Arithmetic on packed elements, whose values may be encoded differently from memory.
-pub(super) trait Lanes<T: Scalar>: 'static {
+pub(super) trait PackedArithmetic<T: Scalar>: 'static {
     /// Packed elements and accumulators.
     type Packed: Scalar;
     /// True if ⊗ commutes.
     const COMMUTES: bool;
     /// Loop structure of the tile.
-    const FORM: Form;
+    const FORM: TileLoop;
     /// Initial value of every sum, and fill value of lanes past the edge.
     fn zero() -> Self::Packed;
     /// Encodes an element for packing.
@@ -40,11 +40,11 @@ pub(super) trait Lanes<T: Scalar>: 'static {
     ) -> Self::Packed;
 }
 
-/// [`Lanes`] of a selective semiring: ⊕ returns one of its operands.
-pub(super) trait ArgLanes<T: Scalar>: Lanes<T> {
+/// [`PackedArithmetic`] of a selective semiring: ⊕ returns one of its operands.
+pub(super) trait PackedArgmax<T: Scalar>: PackedArithmetic<T> {
     /// True if recomputing a term is cheap.
     const CHEAP: bool;
-    /// `a ⊗ b`, as in [`Lanes::mul_add`].
+    /// `a ⊗ b`, as in [`PackedArithmetic::mul_add`].
     fn mul<const FMA: bool>(a: Self::Packed, b: Self::Packed, unit: Self::Unit) -> Self::Packed;
     /// True if `a` replaces `b` in a sum.
     fn better(a: Self::Packed, b: Self::Packed) -> bool;
@@ -53,10 +53,10 @@ pub(super) trait ArgLanes<T: Scalar>: Lanes<T> {
 /// A semiring's own arithmetic.
 pub(super) struct Plain<S>(PhantomData<S>);
 
-impl<T: Scalar, S: Semiring<T>> Lanes<T> for Plain<S> {
+impl<T: Scalar, S: Semiring<T>> PackedArithmetic<T> for Plain<S> {
     type Packed = T;
     const COMMUTES: bool = false;
-    const FORM: Form = Form::Loops;
+    const FORM: TileLoop = TileLoop::Loops;
     #[inline(always)]
     fn zero() -> T {
         S::ZERO
@@ -78,7 +78,7 @@ impl<T: Scalar, S: Semiring<T>> Lanes<T> for Plain<S> {
     }
 }
 
-impl<T: Scalar, S: Selective<T>> ArgLanes<T> for Plain<S> {
+impl<T: Scalar, S: Selective<T>> PackedArgmax<T> for Plain<S> {
     const CHEAP: bool = false;
     #[inline(always)]
     fn mul<const FMA: bool>(a: T, b: T, (): ()) -> T {
