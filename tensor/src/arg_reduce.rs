@@ -7,10 +7,10 @@ use t4a_algebra::simd::{Loop, dispatch};
 
 use crate::error::{Result, TensorError, check_axis};
 use crate::kernels::fold::{Fold, Maximum, Minimum};
-use crate::loops::stage::Scratch;
+use crate::loops::stage::StagingBuffer;
 use crate::loops::{self, parallel};
 use crate::output::{Fresh, Full, Output, share_with, tile_width};
-use crate::reduce::{Plan, reduced_shape};
+use crate::reduce::{ReducePlan, reduced_shape};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 use crate::view::{Rows, View};
@@ -41,7 +41,7 @@ impl<T: Real> Extremum<T> for Minimum {
     }
 }
 
-struct Columns<'a, T, E> {
+struct ArgColumns<'a, T, E> {
     which: E,
     rows: usize,
     first: i32,
@@ -50,7 +50,7 @@ struct Columns<'a, T, E> {
     index: &'a mut [i32],
 }
 
-impl<T: Real, E: Extremum<T>> Loop for Columns<'_, T, E> {
+impl<T: Real, E: Extremum<T>> Loop for ArgColumns<'_, T, E> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -110,7 +110,7 @@ pub fn arg_reduce<T: Real, E: Extremum<T>>(
         if values.len() == 0 {
             return Ok((values.fill(T::ZERO), indices.fill(0)));
         }
-        let (plan, view) = (Plan::new(x, &shape, &axes), View::new(x));
+        let (plan, view) = (ReducePlan::new(x, &shape, &axes), View::new(x));
         if plan.by_rows() || n > i32::MAX as usize {
             by_rows(which, &plan, view, n, values, indices)
         } else {
@@ -126,7 +126,7 @@ type Both<'o, T> = (Full<'o, T>, Full<'o, i64>);
 
 fn by_rows<'o, T: Real, E: Extremum<T>>(
     which: E,
-    plan: &Plan,
+    plan: &ReducePlan,
     view: View<'_, T>,
     n: usize,
     values: Fresh<'o, T>,
@@ -137,7 +137,7 @@ fn by_rows<'o, T: Real, E: Extremum<T>>(
     let parallel = parallel::worthwhile(values.len().saturating_mul(n), 1);
     let capacity = if step == 1 { BLOCK } else { SCRATCH_BYTES / size_of::<T>() };
     let parts = (values.parts(per_chunk), indices.parts(per_chunk));
-    let scratch = || Ok(Scratch::<SCRATCH_BYTES>::new());
+    let scratch = || Ok(StagingBuffer::<SCRATCH_BYTES>::new());
     share_with(parts, 1, parallel, scratch, |scratch, chunk, (values, indices)| {
         Ok(values.each_both(indices, |i| {
             let (_, base) = plan.kept_at(chunk * per_chunk + i);
@@ -160,7 +160,7 @@ fn by_rows<'o, T: Real, E: Extremum<T>>(
 /// As [`by_rows`]; the axis is shorter than `i32::MAX`.
 fn by_columns<'o, T: Real, E: Extremum<T>>(
     which: E,
-    plan: &Plan,
+    plan: &ReducePlan,
     view: View<'_, T>,
     n: usize,
     values: Fresh<'o, T>,
@@ -173,7 +173,7 @@ fn by_columns<'o, T: Real, E: Extremum<T>>(
     let tiles = width.div_ceil(most);
     let per_chunk = (1 << 15) / (most.min(width) * n);
     let parts = (values.parts_of_groups(width, most), indices.parts_of_groups(width, most));
-    let scratch = || Ok(Scratch::<SCRATCH_BYTES>::new());
+    let scratch = || Ok(StagingBuffer::<SCRATCH_BYTES>::new());
     share_with(parts, per_chunk, parallel, scratch, |scratch, part, (values, indices)| {
         let (_, base) = plan.kept_at(part / tiles * width + part % tiles * most);
         let cols = values.len();
@@ -188,7 +188,7 @@ fn by_columns<'o, T: Real, E: Extremum<T>>(
             if r == 0 {
                 best.copy_from_slice(x.row(0));
             }
-            dispatch(Columns { which, rows, first: r as i32, x, best, index });
+            dispatch(ArgColumns { which, rows, first: r as i32, x, best, index });
         }
         Ok((values.copy_from(best), indices.map(index, i64::from)))
     })

@@ -191,7 +191,7 @@ impl BackendConfig {
 
 const EINSUM_VARIABLE: Variable<usize> =
     Variable::new("T4A_EINSUM_MEMORY", "a number of bytes", bytes);
-static EINSUM_MEMORY: Bytes = Bytes::new(EINSUM_VARIABLE, usize::MAX);
+static EINSUM_MEMORY: ByteSetting = ByteSetting::new(EINSUM_VARIABLE, usize::MAX);
 
 /// The memory for intermediates of a contraction that has been set.
 pub fn einsum_memory() -> Option<usize> {
@@ -199,13 +199,13 @@ pub fn einsum_memory() -> Option<usize> {
 }
 
 /// A number of bytes that is set, or from the environment, or a default.
-pub(crate) struct Bytes {
+pub(crate) struct ByteSetting {
     now: AtomicUsize,
     variable: Variable<usize>,
     otherwise: usize,
 }
 
-impl Bytes {
+impl ByteSetting {
     /// Marks a value that has not been read from the environment.
     const UNREAD: usize = usize::MAX - 1;
 

@@ -16,7 +16,7 @@ use crate::error::{Result, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel;
 use crate::output::{
-    Columns, Cursor, Fresh, Full, FullColumns, Output, Workspace, share_with, tile_width,
+    Cursor, Fresh, Full, FullColumns, Output, OutputColumns, Workspace, share_with, tile_width,
 };
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
@@ -324,22 +324,22 @@ fn columns<'o, T: Scalar, K: Accumulate<T>>(
     share_with(out.columns([n, inner], most), per_chunk, parallel, scratch, |acc, item, out| {
         let at = item / blocks * n * inner + item % blocks * most;
         let acc = acc.fresh(accs * out.width());
-        Ok(dispatch(Block::<T, K> { x: &x[at..], pitch: inner, acc, out }))
+        Ok(dispatch(ColumnBlock::<T, K> { x: &x[at..], pitch: inner, acc, out }))
     })
 }
 
 /// A block of columns.
-struct Block<'a, 'o, T: Scalar, K: Accumulate<T>> {
+struct ColumnBlock<'a, 'o, T: Scalar, K: Accumulate<T>> {
     /// From the first element of the columns on.
     x: &'a [T],
     pitch: usize,
     /// The accumulator of each column and, for kernels with runs, the totals of the previous runs and their
     /// compensation.
     acc: Fresh<'a, K::Acc>,
-    out: Columns<'o, T>,
+    out: OutputColumns<'o, T>,
 }
 
-impl<'o, T: Scalar, K: Accumulate<T>> Loop for Block<'_, 'o, T, K> {
+impl<'o, T: Scalar, K: Accumulate<T>> Loop for ColumnBlock<'_, 'o, T, K> {
     type Output = FullColumns<'o, T>;
     #[inline(always)]
     fn run(self) -> FullColumns<'o, T> {

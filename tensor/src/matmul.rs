@@ -156,7 +156,7 @@ fn run<T: Scalar>(
 type Gemm<T> = fn(&mut Product<'_, T>) -> Report;
 
 /// Output pointers for the elements and for the argmax.
-type Places<T> = (*mut T, Option<*mut u32>);
+type OutputPointers<T> = (*mut T, Option<*mut u32>);
 
 /// The result and its argmax, row-major.
 struct Outputs<T: Scalar> {
@@ -172,7 +172,7 @@ impl<T: Scalar> Outputs<T> {
     }
 
     #[inline]
-    fn places(&mut self) -> Places<T> {
+    fn places(&mut self) -> OutputPointers<T> {
         (self.values.as_mut_ptr(), self.argmax.as_mut().map(Output::as_mut_ptr))
     }
 
@@ -194,7 +194,7 @@ impl<T: Scalar> Outputs<T> {
 unsafe fn multiply<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    out: Places<T>,
+    out: OutputPointers<T>,
     batch: &[usize],
     (m, k, n): (usize, usize, usize),
     gemm: Gemm<T>,
@@ -247,7 +247,7 @@ unsafe fn multiply<T: Scalar>(
 unsafe fn product<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    (out, argmax): Places<T>,
+    (out, argmax): OutputPointers<T>,
     (m, k, n): (usize, usize, usize),
     (a_strides, b_strides): ((isize, isize), (isize, isize)),
     axes: &[BatchAxis],

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use t4a_algebra::environment::{Variable, bytes};
 
-use crate::config::Bytes;
+use crate::config::ByteSetting;
 
 /// Alignment of pooled blocks: one cache line, and the widest vector register.
 pub const ALIGN: usize = 64;
@@ -111,12 +111,12 @@ unsafe impl Send for Blocks {}
 static CACHE: [Mutex<Blocks>; CLASSES] =
     [const { Mutex::new(Blocks { free: Vec::new(), spare: 0 }) }; CLASSES];
 static CACHED: AtomicUsize = AtomicUsize::new(0);
-static LIMIT: Bytes = Bytes::new(CACHE_VARIABLE, AUTOMATIC);
+static LIMIT: ByteSetting = ByteSetting::new(CACHE_VARIABLE, AUTOMATIC);
 /// Bytes of all blocks, cached and in use.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of blocks in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
-static MEMORY: Bytes = Bytes::new(MEMORY_VARIABLE, usize::MAX);
+static MEMORY: ByteSetting = ByteSetting::new(MEMORY_VARIABLE, usize::MAX);
 /// Maximum number of bytes in use, in this period and in the previous one.
 static PEAKS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// Blocks that came back, to look at the clock now and then.

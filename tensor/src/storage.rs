@@ -37,7 +37,7 @@ enum Owner {
     Foreign(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
 }
 
-struct Block {
+struct Allocation {
     /// First byte, unless the block is inline.
     ptr: NonNull<u8>,
     len: usize,
@@ -58,11 +58,11 @@ impl Inline {
 }
 
 // SAFETY: a block is plain memory; writes need a `Buffer` that is its only handle.
-unsafe impl Send for Block {}
+unsafe impl Send for Allocation {}
 // SAFETY: shared access only reads.
-unsafe impl Sync for Block {}
+unsafe impl Sync for Allocation {}
 
-impl Block {
+impl Allocation {
     /// First byte.
     #[inline]
     fn first(&self) -> *mut u8 {
@@ -73,7 +73,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for Allocation {
     #[inline]
     fn drop(&mut self) {
         match self.owner {
@@ -104,7 +104,7 @@ pub(crate) fn collect<T>(len: usize, elements: impl Iterator<Item = T>) -> Resul
 
 /// A reference-counted block of bytes. Cloning shares it.
 #[derive(Clone)]
-pub struct Buffer(Arc<Block>);
+pub struct Buffer(Arc<Allocation>);
 
 impl Buffer {
     /// Unwritten memory and its first byte.
@@ -126,7 +126,7 @@ impl Buffer {
     pub fn alloc(len: usize) -> Result<Self> {
         if len <= INLINE {
             let (ptr, owner) = (NonNull::dangling(), Owner::Inline);
-            return Ok(Self(Arc::new(Block { ptr, len, owner, inline: Inline::new() })));
+            return Ok(Self(Arc::new(Allocation { ptr, len, owner, inline: Inline::new() })));
         }
         let (ptr, owner) = if len < pool::SMALLEST {
             // SAFETY: the layout has a nonzero size.
@@ -139,7 +139,7 @@ impl Buffer {
             }
         };
         let ptr = ptr.ok_or(TensorError::OutOfMemory { bytes: len })?;
-        Ok(Self(Arc::new(Block { ptr, len, owner, inline: Inline::new() })))
+        Ok(Self(Arc::new(Allocation { ptr, len, owner, inline: Inline::new() })))
     }
 
     /// Wraps foreign memory without copying it. The buffer counts as shared: operations never
@@ -154,7 +154,7 @@ impl Buffer {
         owner: Box<dyn Any + Send + Sync>,
     ) -> Self {
         let owner = Owner::Foreign(owner);
-        Self(Arc::new(Block { ptr, len, owner, inline: Inline::new() }))
+        Self(Arc::new(Allocation { ptr, len, owner, inline: Inline::new() }))
     }
 
     /// Length in bytes.
@@ -173,7 +173,7 @@ impl Buffer {
     /// First byte for writing; only for the single owner of memory of the engine.
     #[inline]
     pub fn as_mut_ptr(&mut self) -> Option<*mut u8> {
-        // `Arc::get_mut` without the `&mut Block`, which would invalidate pointers returned before. There are no weak
+        // `Arc::get_mut` without the `&mut Allocation`, which would invalidate pointers returned before. There are no weak
         // handles, and `&mut self` excludes concurrent clones.
         if Arc::strong_count(&self.0) != 1 {
             return None;

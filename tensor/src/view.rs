@@ -4,7 +4,7 @@ use t4a_algebra::Scalar;
 use t4a_algebra::gemm::MatRef;
 
 use crate::error::{Result, TensorError};
-use crate::loops::stage::{self, Scratch};
+use crate::loops::stage::{self, StagingBuffer};
 use crate::tensor::Tensor;
 
 /// The memory from the first to the last element of a tensor. Positions count from element
@@ -85,7 +85,7 @@ impl<'a, T: Scalar> View<'a, T> {
         at: isize,
         (rows, step): (usize, isize),
         (cols, across): (usize, isize),
-        scratch: &'s mut Scratch<BYTES>,
+        scratch: &'s mut StagingBuffer<BYTES>,
     ) -> Rows<'s, T>
     where
         'a: 's,
@@ -148,7 +148,7 @@ mod tests {
             let (step, across) = (strides[1], strides[2]);
             for i in 0..3 {
                 let at = i as isize * strides[0];
-                let mut scratch = Scratch::<4096>::new();
+                let mut scratch = StagingBuffer::<4096>::new();
                 let rows = view.rows(at, (4, step), (5, across), &mut scratch);
                 let matrix = view.matrix("test", at, (4, 5), (step, across)).unwrap();
                 assert_eq!((matrix.row_stride(), matrix.col_stride()), (step, across));
@@ -161,7 +161,7 @@ mod tests {
                 }
             }
             refused(|| {
-                let mut scratch = Scratch::<4096>::new();
+                let mut scratch = StagingBuffer::<4096>::new();
                 view.rows(0, (61, 3), (2, 100_000), &mut scratch).row(0)[0]
             });
             assert!(view.matrix("test", 0, (2, 2), (100_000, 1)).is_err());

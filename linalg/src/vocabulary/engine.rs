@@ -6,7 +6,9 @@ use std::ops::Range;
 use t4a_algebra::{Field, Numeric, Real};
 use t4a_tensor::Tensor;
 use t4a_tensor::copy::to_contiguous;
-use t4a_tensor::kernels::arithmetic::{Add, Conj, FromParts, Mul, Part, Pow, Recip, Sub, TakePart};
+use t4a_tensor::kernels::arithmetic::{
+    Add, ComplexPart, Conj, FromParts, Mul, Pow, Recip, Sub, TakePart,
+};
 use t4a_tensor::kernels::fold::Sum;
 use t4a_tensor::kernels::math::{Exp, Ln, Sqrt};
 use t4a_tensor::loops::kernel::BindRight;
@@ -171,10 +173,10 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         })
     }
     fn re(&self) -> Self::Real {
-        self.map(TakePart(Part::Re))
+        self.map(TakePart(ComplexPart::Re))
     }
     fn im(&self) -> Self::Real {
-        self.map(TakePart(Part::Im))
+        self.map(TakePart(ComplexPart::Im))
     }
     fn from_parts(re: &Self::Real, im: &Self::Real) -> Self {
         re.zip(im, FromParts::<T>::new())
@@ -186,7 +188,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         z.map(FromComplex(PhantomData::<T>))
     }
     fn modulus(&self) -> Self::Real {
-        self.map(TakePart(Part::Modulus))
+        self.map(TakePart(ComplexPart::Modulus))
     }
     fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self {
         self.with(b, |t, b| solve_triangular(t, b, triangle))

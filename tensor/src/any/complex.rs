@@ -5,7 +5,7 @@ use t4a_algebra::{Field, c32, c64};
 use super::AnyTensor;
 use crate::dtype::{DType, Element};
 use crate::error::{Result, TensorError};
-use crate::kernels::arithmetic::{FromParts, Part, TakePart};
+use crate::kernels::arithmetic::{ComplexPart, FromParts, TakePart};
 use crate::map::{map, zip};
 
 fn join<C>(re: AnyTensor, im: AnyTensor, conj: bool) -> Result<AnyTensor>
@@ -25,7 +25,7 @@ where
     let part = |part| -> Result<AnyTensor> {
         Ok(map(TakePart(part), z.clone())?.with_route(route).into())
     };
-    Ok([part(Part::Re)?, part(Part::Im)?])
+    Ok([part(ComplexPart::Re)?, part(ComplexPart::Im)?])
 }
 
 impl AnyTensor {

@@ -392,19 +392,19 @@ impl AnyTensor {
     /// `|x|`: of complex numbers the modulus, a real tensor.
     pub fn abs(self) -> Result<Self> {
         if self.dtype().is_complex() {
-            return map_class!("abs", self, field, T => TakePart(Part::Modulus));
+            return map_class!("abs", self, field, T => TakePart(ComplexPart::Modulus));
         }
         map_class!("abs", self, real, T => Abs)
     }
 
     /// Real part of a complex tensor.
     pub fn re(self) -> Result<Self> {
-        map_class!("re", self, field, T => TakePart(Part::Re))
+        map_class!("re", self, field, T => TakePart(ComplexPart::Re))
     }
 
     /// Imaginary part of a complex tensor.
     pub fn im(self) -> Result<Self> {
-        map_class!("im", self, field, T => TakePart(Part::Im))
+        map_class!("im", self, field, T => TakePart(ComplexPart::Im))
     }
 
     /// `xᵇ` of floats. Squares, roots, reciprocals and cubes take fewer operations.

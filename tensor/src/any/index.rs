@@ -4,15 +4,15 @@ use super::words::with_word;
 use super::{AnyTensor, Tensor};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
-use crate::index::{self, Indices, Put, Reduction, Span, Typed};
+use crate::index::{self, IndexTensor, Put, Reduction, Span, TypedPut};
 use crate::kernels::arithmetic::{Add, Max, Min, Mul};
 use crate::number::Number;
 use crate::with_dtype;
 
 /// The index operand of an operation.
-fn indices<'a>(op: &'static str, index: &'a AnyTensor) -> Result<Indices<'a>> {
+fn indices<'a>(op: &'static str, index: &'a AnyTensor) -> Result<IndexTensor<'a>> {
     let dtype = index.dtype();
-    with_dtype!(dtype, I in int => Ok(Indices::new(index.typed::<I>()?)), else => {
+    with_dtype!(dtype, I in int => Ok(IndexTensor::new(index.typed::<I>()?)), else => {
         Err(TensorError::DTypeUnsupported { op, dtype, expected: "an integer index" })
     })
 }
@@ -48,7 +48,7 @@ macro_rules! with_mask {
 fn kernel(op: &'static str, reduction: Reduction, dtype: DType) -> Result<&'static dyn Put> {
     macro_rules! put {
         ($t:ty, $kernel:expr) => {
-            Ok(const { &Typed::<$t, _>::new($kernel) } as &dyn Put)
+            Ok(const { &TypedPut::<$t, _>::new($kernel) } as &dyn Put)
         };
     }
     let unsupported = |expected| Err(TensorError::DTypeUnsupported { op, dtype, expected });

@@ -29,12 +29,12 @@ pub use crate::number::{FromNumber, Number};
 
 /// Placeholder for the element type of the tag.
 #[derive(Clone, Copy)]
-enum Erased {}
+enum ErasedElement {}
 
 /// A tensor whose element type is known at run time.
 #[derive(Clone)]
 pub struct AnyTensor {
-    tensor: Tensor<Erased>,
+    tensor: Tensor<ErasedElement>,
     dtype: DType,
 }
 

@@ -62,17 +62,17 @@ fn holds<W>(dtype: DType) -> bool {
 }
 
 /// Types for which every bit pattern is valid.
-pub(super) trait Word: Scalar {}
+pub(super) trait AnyBits: Scalar {}
 
 macro_rules! words {
-    ($($t:ty),*) => {$(impl Word for $t {})*};
+    ($($t:ty),*) => {$(impl AnyBits for $t {})*};
 }
 words!(u8, u16, u32, u64, [u32; 2], [u64; 2]);
 
 impl AnyTensor {
     /// The elements as words of type `W`, the one that [`with_word!`] binds for this dtype.
     #[inline]
-    pub(super) fn words<W: Word>(&self) -> &Tensor<W> {
+    pub(super) fn words<W: AnyBits>(&self) -> &Tensor<W> {
         assert!(holds::<W>(self.dtype));
         // SAFETY: as in `typed`; every bit pattern is a word, sizes agree, and the elements are
         // aligned for words.
@@ -81,7 +81,7 @@ impl AnyTensor {
 
     /// [`AnyTensor::words`] by value: keeps a unique buffer unique.
     #[inline]
-    pub(super) fn into_words<W: Word>(self) -> Tensor<W> {
+    pub(super) fn into_words<W: AnyBits>(self) -> Tensor<W> {
         assert!(holds::<W>(self.dtype));
         // SAFETY: as above.
         unsafe { self.tensor.retag() }

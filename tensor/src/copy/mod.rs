@@ -34,7 +34,7 @@ mod plan;
 mod tests;
 mod walk;
 
-use plan::Plan;
+use plan::CopyPlan;
 
 /// The elements in row-major order without gaps, in fresh memory.
 ///
@@ -50,7 +50,7 @@ pub fn to_contiguous<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
         let strides = [out.layout().strides(), x.layout().strides()];
         // SAFETY: the operand is readable at every index, the fresh result writable, and the
         // result is dense with strides ≥ 0.
-        unsafe { Plan::new(x.shape(), strides, size_of::<T>()).run(dst, src) };
+        unsafe { CopyPlan::new(x.shape(), strides, size_of::<T>()).run(dst, src) };
     }
     // SAFETY: every element was written.
     Ok(unsafe { out.assume_init() })
@@ -76,7 +76,7 @@ pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<(
     let layout = Layout::from_parts(shape, &strides, 0, numel)?;
     // SAFETY: as in `to_contiguous`; the buffer was allocated for the layout.
     unsafe {
-        Plan::new(shape, [&strides, x.layout().strides()], size).run(dst, src);
+        CopyPlan::new(shape, [&strides, x.layout().strides()], size).run(dst, src);
         Ok(Tensor::from_raw(buffer, layout).with_route(x.route()))
     }
 }

@@ -24,16 +24,16 @@ const RUNS: usize = 64;
 pub(super) const GRAIN: usize = 1 << 15;
 
 /// A copy between two layouts without the data.
-pub(super) struct Plan {
+pub(super) struct CopyPlan {
     /// Destination and source, outermost axis first, in elements of `size` bytes.
     pub(super) fused: Fused<2>,
     pub(super) size: usize,
     /// Indices of each axis that a block covers.
     pub(super) extent: Dims,
     /// Source offset of each row element: axes innermost in the destination.
-    pub(super) rows: Group,
+    pub(super) rows: AxisGroup,
     /// Destination offset of each column element: axes innermost in the source.
-    pub(super) columns: Group,
+    pub(super) columns: AxisGroup,
     /// Offsets of (destination, source) of the runs in a block that is contiguous on both sides.
     pub(super) runs: Vec<(isize, isize)>,
     /// True if a block is a row of one repeated element.
@@ -41,7 +41,7 @@ pub(super) struct Plan {
 }
 
 /// Axes of a block that are contiguous on one side, and the offsets of their elements on the other.
-pub(super) struct Group {
+pub(super) struct AxisGroup {
     /// Number of elements.
     full: usize,
     /// Offsets on the other side; empty if that side is contiguous too.
@@ -52,7 +52,7 @@ pub(super) struct Group {
     split: Option<(usize, usize)>,
 }
 
-impl Group {
+impl AxisGroup {
     const ONE: Self = Self { full: 1, offsets: Vec::new(), even: Some(Even::new(0)), split: None };
 
     /// A contiguous part of an axis.
@@ -88,7 +88,7 @@ impl Group {
     }
 }
 
-impl Plan {
+impl CopyPlan {
     pub(super) fn new(shape: &[usize], strides: [&[isize]; 2], size: usize) -> Self {
         let mut fused = Fused::by_first(shape, strides);
         if fused.rank() == 0 {
@@ -99,8 +99,8 @@ impl Plan {
             extent: Dims::from_elem(1, fused.rank()),
             fused,
             size,
-            rows: Group::ONE,
-            columns: Group::ONE,
+            rows: AxisGroup::ONE,
+            columns: AxisGroup::ONE,
             runs: vec![(0, 0)],
             repeat: false,
         };
@@ -137,7 +137,7 @@ impl Plan {
         self.repeat = stride == 0 && size * self.size >= REPEAT_BYTES;
         if stride == 1 || self.repeat {
             let count = size.min(GRAIN);
-            self.rows = Group::contiguous(last, count, size);
+            self.rows = AxisGroup::contiguous(last, count, size);
             self.extent[last] = count;
             if count == size && !self.repeat {
                 self.choose_runs(size * self.size);
@@ -157,7 +157,7 @@ impl Plan {
     /// Rows are the inner axes of the destination, which is dense. The innermost axis of the source is left to the
     /// columns, unless rows would be shorter than the squares transposed in registers.
     fn choose_rows(&mut self, side: usize) {
-        self.rows = Group::ONE;
+        self.rows = AxisGroup::ONE;
         let [dst, src] = &self.fused.strides;
         for axis in (0..self.fused.rank()).rev() {
             let (have, size) = (self.rows.full, self.fused.shape[axis]);

@@ -2,12 +2,12 @@
 
 use std::mem::MaybeUninit;
 
-use super::plan::{GRAIN, Plan};
+use super::plan::{CopyPlan, GRAIN};
 use crate::layout::Dims;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::transpose::transpose;
 
-impl Plan {
+impl CopyPlan {
     /// # Safety
     /// Every index of the shape is inside source and destination, which do not overlap.
     pub(super) unsafe fn run(&self, dst: SendPtr<u8>, src: SendPtr<u8>) {
@@ -27,7 +27,7 @@ impl Plan {
     /// Copies `count` blocks from block `first` on.
     ///
     /// # Safety
-    /// As [`Plan::run`]; the blocks exist.
+    /// As [`CopyPlan::run`]; the blocks exist.
     unsafe fn walk(
         &self,
         counts: &[usize],
@@ -119,7 +119,7 @@ impl Plan {
     }
 
     /// # Safety
-    /// As [`Plan::block`], for elements of the size of `W`.
+    /// As [`CopyPlan::block`], for elements of the size of `W`.
     unsafe fn block_of<W: Copy>(
         &self,
         src: *const MaybeUninit<W>,

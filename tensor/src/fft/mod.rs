@@ -40,7 +40,7 @@ pub type Parts<T> = (Tensor<T>, Tensor<T>);
 pub fn rfft<T: Transform>(x: &Tensor<T>, axis: usize, n: Option<usize>) -> Result<Parts<T>> {
     let op = "rfft";
     let n = length(op, x.shape(), axis, n)?;
-    let lanes = Lanes::new(op, x.shape(), axis, n / 2 + 1)?;
+    let lanes = FftLanes::new(op, x.shape(), axis, n / 2 + 1)?;
     let x = lanes.rows(x)?;
     lanes.write_both(op, |re, im| {
         let plan = T::forward(n);
@@ -80,7 +80,7 @@ pub fn irfft<T: Transform>(
     check_axis(op, axis, re.rank())?;
     let n = n.unwrap_or((re.shape()[axis].max(1) - 1).saturating_mul(2));
     let n = length(op, re.shape(), axis, Some(n))?;
-    let lanes = Lanes::new(op, re.shape(), axis, n)?;
+    let lanes = FftLanes::new(op, re.shape(), axis, n)?;
     let (re, im) = (lanes.rows(re)?, lanes.rows(im)?);
     lanes.write(op, |out| {
         let plan = T::inverse(n);
@@ -118,7 +118,7 @@ pub fn fft<T: Transform>(
     complex("fft", [re, im], axis, n, FftDirection::Forward)
 }
 
-/// The inverse of [`fft`]. Lanes are cut off after `n` elements or filled up with zeros.
+/// The inverse of [`fft`]. FftLanes are cut off after `n` elements or filled up with zeros.
 ///
 /// # Errors
 /// As [`irfft`].
@@ -140,7 +140,7 @@ fn complex<T: Transform>(
 ) -> Result<Parts<T>> {
     same_shape(op, re, im)?;
     let n = length(op, re.shape(), axis, n)?;
-    let lanes = Lanes::new(op, re.shape(), axis, n)?;
+    let lanes = FftLanes::new(op, re.shape(), axis, n)?;
     let (re, im) = (lanes.rows(re)?, lanes.rows(im)?);
     lanes.write_both(op, |out_re, out_im| {
         let plan = T::complex(n, direction);
@@ -164,7 +164,7 @@ fn complex<T: Transform>(
 }
 
 /// The lanes of a tensor along an axis.
-struct Lanes {
+struct FftLanes {
     /// Permutation that moves the axis to the end, and its inverse.
     order: SmallVec<[usize; 6]>,
     back: SmallVec<[usize; 6]>,
@@ -174,7 +174,7 @@ struct Lanes {
     shape: Dims,
 }
 
-impl Lanes {
+impl FftLanes {
     fn new(op: &'static str, x: &[usize], axis: usize, result: usize) -> Result<Self> {
         let mut order: SmallVec<[usize; 6]> = (0..x.len()).filter(|&a| a != axis).collect();
         let mut shape: Dims = order.iter().map(|&a| x[a]).collect();

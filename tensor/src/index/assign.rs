@@ -3,7 +3,7 @@
 use t4a_algebra::Scalar;
 
 use super::put::writable;
-use super::tiles::Tiles;
+use super::tiles::Traversal;
 use super::{ROUTE, sized};
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::{Dims, Layout, numel_of};
@@ -174,7 +174,7 @@ pub fn repeat<T: Scalar>(x: &Tensor<T>, axis: usize, times: usize) -> Result<Ten
 /// `target` is writable at every index of `shape`, the shape of `x`, under `strides`; different
 /// indices name different elements, none of them in the memory of `x`.
 unsafe fn write<T: Scalar>(target: SendPtr<T>, strides: &[isize], x: &Tensor<T>, shape: &[usize]) {
-    let tiles = Tiles::new(shape, [strides, x.layout().strides()]);
+    let tiles = Traversal::new(shape, [strides, x.layout().strides()]);
     let (to, from) = (tiles.inner(0), tiles.inner(1));
     // If source and destination have no common contiguous axis, both sides of a small square fit in the cache.
     let direct = to[1] == from[1] || from[1] == 0;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use t4a_algebra::Int;
 use t4a_algebra::simd::{Loop, dispatch};
 
-use super::tiles::Tiles;
+use super::tiles::Traversal;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout};
 use crate::output::{Fresh, Full};
@@ -17,7 +17,7 @@ use crate::view::View;
 pub(super) const BLOCK: usize = 1024;
 
 /// Scratch for a block of indices.
-pub(super) type Scratch = [MaybeUninit<usize>; BLOCK];
+pub(super) type IndexScratch = [MaybeUninit<usize>; BLOCK];
 
 /// A rectangle of an index operand.
 struct Rectangle {
@@ -33,12 +33,12 @@ struct Rectangle {
 
 /// Indices that are all below a limit.
 #[derive(Clone, Copy)]
-pub(super) struct Below<'s> {
+pub(super) struct BoundedIndices<'s> {
     indices: &'s [usize],
     limit: usize,
 }
 
-impl<'s> Below<'s> {
+impl<'s> BoundedIndices<'s> {
     /// The `i`-th block of `len`.
     #[inline(always)]
     pub(super) fn piece(self, i: usize, len: usize) -> Self {
@@ -61,7 +61,7 @@ impl<'s> Below<'s> {
     }
 }
 
-impl std::ops::Deref for Below<'_> {
+impl std::ops::Deref for BoundedIndices<'_> {
     type Target = [usize];
     #[inline(always)]
     fn deref(&self) -> &[usize] {
@@ -70,7 +70,7 @@ impl std::ops::Deref for Below<'_> {
 }
 
 /// Tensors of integers of some width.
-trait Integers: Sync {
+trait IntegerTensor: Sync {
     /// A rectangle, in place or written to `out`, and whether every index is below the limit.
     fn read<'s>(&'s self, rectangle: &Rectangle, out: Fresh<'s, usize>) -> (&'s [usize], bool);
     /// The element at a position.
@@ -79,12 +79,12 @@ trait Integers: Sync {
 
 /// An index tensor with an erased integer type: the loops that use the indices are not compiled per index type.
 #[derive(Clone, Copy)]
-pub(crate) struct Indices<'a> {
-    integers: &'a dyn Integers,
+pub(crate) struct IndexTensor<'a> {
+    integers: &'a dyn IntegerTensor,
     layout: &'a Layout,
 }
 
-impl<'a> Indices<'a> {
+impl<'a> IndexTensor<'a> {
     pub(crate) fn new<I: Int>(index: &'a Tensor<I>) -> Self {
         Self { integers: index, layout: index.layout() }
     }
@@ -105,12 +105,12 @@ impl<'a> Indices<'a> {
     }
 
     /// The same indices with another layout, derived from this one.
-    pub(crate) fn with_layout<'b>(self, layout: &'b Layout) -> Indices<'b>
+    pub(crate) fn with_layout<'b>(self, layout: &'b Layout) -> IndexTensor<'b>
     where
         'a: 'b,
     {
         debug_assert_eq!(layout.offset(), self.layout.offset());
-        Indices { integers: self.integers, layout }
+        IndexTensor { integers: self.integers, layout }
     }
 
     /// Reads `rows × cols ≤ BLOCK` indices from position `at` relative to the first one; `None` if
@@ -122,8 +122,8 @@ impl<'a> Indices<'a> {
         [row_stride, col_stride]: [isize; 2],
         [rows, cols]: [usize; 2],
         limit: usize,
-        scratch: &'s mut Scratch,
-    ) -> Option<Below<'s>>
+        scratch: &'s mut IndexScratch,
+    ) -> Option<BoundedIndices<'s>>
     where
         'a: 's,
     {
@@ -136,7 +136,7 @@ impl<'a> Indices<'a> {
             _ => Rectangle { at, row_stride, col_stride, rows, cols, limit },
         };
         let (indices, valid) = self.integers.read(&rectangle, out);
-        valid.then_some(Below { indices, limit })
+        valid.then_some(BoundedIndices { indices, limit })
     }
 
     /// Checks that every index is below `limit`.
@@ -144,7 +144,7 @@ impl<'a> Indices<'a> {
     /// # Errors
     /// [`TensorError::Index`] with the first one, in row-major order, that is not.
     pub(crate) fn check(&self, op: &'static str, axis: usize, limit: usize) -> Result<()> {
-        let tiles = Tiles::new(self.shape(), [self.strides()]).tile_of(BLOCK);
+        let tiles = Traversal::new(self.shape(), [self.strides()]).tile_of(BLOCK);
         let valid = std::sync::atomic::AtomicBool::new(true);
         let strides = tiles.inner(0);
         tiles.for_each(1, |tile| {
@@ -163,7 +163,7 @@ impl<'a> Indices<'a> {
         self.search(op, self.shape(), 0, axis, limit)
     }
 
-    /// [`Indices::invalid`] among the entries `at` of the last axis, for index tuples.
+    /// [`IndexTensor::invalid`] among the entries `at` of the last axis, for index tuples.
     #[cold]
     pub(super) fn invalid_in_tuple(
         &self,
@@ -200,7 +200,7 @@ impl<'a> Indices<'a> {
     }
 }
 
-impl<I: Int> Integers for Tensor<I> {
+impl<I: Int> IntegerTensor for Tensor<I> {
     fn read<'s>(&'s self, r: &Rectangle, out: Fresh<'s, usize>) -> (&'s [usize], bool) {
         let view = View::new(self);
         let one_run = r.rows == 1 || r.row_stride == r.cols as isize;

@@ -21,9 +21,9 @@ impl<T: Scalar, M: Truth> Ternary<T, M, T> for Where {
 }
 
 #[derive(Clone, Copy)]
-struct Fill<T>(T);
+struct MaskFill<T>(T);
 
-impl<T: Scalar, M: Truth> Binary<T, M> for Fill<T> {
+impl<T: Scalar, M: Truth> Binary<T, M> for MaskFill<T> {
     type Out = T;
     const NAME: &'static str = "mask_fill";
     #[inline(always)]
@@ -56,5 +56,5 @@ pub fn mask_fill<T: Scalar, M: Truth>(
     mask: Tensor<M>,
     value: T,
 ) -> Result<Tensor<T>> {
-    zip(Fill(value), x, mask)
+    zip(MaskFill(value), x, mask)
 }

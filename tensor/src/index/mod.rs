@@ -30,10 +30,10 @@ pub use nonzero::nonzero;
 pub use put::{Assign, Reduction, index_scatter, scatter};
 pub use take::{gather, index_select};
 
-pub(crate) use indices::Indices;
+pub(crate) use indices::IndexTensor;
 pub(crate) use nd::{gather_nd_at, scatter_nd_at};
 pub(crate) use nonzero::{nonzero_of, truths};
-pub(crate) use put::{Put, Typed, index_scatter_at, scatter_at};
+pub(crate) use put::{Put, TypedPut, index_scatter_at, scatter_at};
 pub(crate) use take::{gather_at, select_at};
 
 use crate::error::{Result, TensorError};

@@ -6,10 +6,10 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 use t4a_algebra::{Int, Scalar};
 
-use super::indices::{BLOCK, Indices};
-use super::put::{Put, Typed, index_scatter_at, writable};
+use super::indices::{BLOCK, IndexTensor};
+use super::put::{Put, TypedPut, index_scatter_at, writable};
 use super::take::select_at;
-use super::tiles::Tiles;
+use super::tiles::Traversal;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, contiguous_strides, numel_of};
 use crate::loops::kernel::Binary;
@@ -23,7 +23,7 @@ use crate::tensor::Tensor;
 /// # Errors
 /// [`TensorError::ShapeMismatch`], [`TensorError::Index`] for an index outside of its axis.
 pub fn gather_nd<T: Scalar, I: Int>(x: &Tensor<T>, index: &Tensor<I>) -> Result<Tensor<T>> {
-    gather_nd_at("gather_nd", x, Indices::new(index))
+    gather_nd_at("gather_nd", x, IndexTensor::new(index))
 }
 
 /// `x[index[n…, 0], …, index[n…, k − 1], j…] ← k(…, values[n…, j…])` for every tuple in row-major
@@ -42,17 +42,19 @@ pub fn scatter_nd<T: Scalar, I: Int, K: Binary<T, Out = T>>(
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     // SAFETY: the elements are of the type of the kernel.
-    unsafe { scatter_nd_at("scatter_nd", &Typed::new(kernel), x, Indices::new(index), values) }
+    unsafe {
+        scatter_nd_at("scatter_nd", &TypedPut::new(kernel), x, IndexTensor::new(index), values)
+    }
 }
 
 pub(crate) fn gather_nd_at<T: Scalar>(
     op: &'static str,
     x: &Tensor<T>,
-    index: Indices<'_>,
+    index: IndexTensor<'_>,
 ) -> Result<Tensor<T>> {
     let tuples = Tuples::new(op, x.shape(), index)?;
     let fused = tuples.fuse(op, x.shape(), index)?;
-    let out = select_at(op, &x.reshape(&tuples.fused)?, 0, Indices::new(&fused))?;
+    let out = select_at(op, &x.reshape(&tuples.fused)?, 0, IndexTensor::new(&fused))?;
     let route = out.route();
     Ok(out.reshape(&tuples.values)?.with_route(route))
 }
@@ -63,7 +65,7 @@ pub(crate) unsafe fn scatter_nd_at<T: Scalar>(
     op: &'static str,
     kernel: &dyn Put,
     x: Tensor<T>,
-    index: Indices<'_>,
+    index: IndexTensor<'_>,
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     let tuples = Tuples::new(op, x.shape(), index)?;
@@ -82,7 +84,7 @@ pub(crate) unsafe fn scatter_nd_at<T: Scalar>(
     let shape: Dims = x.shape().into();
     let view = x.into_shape(&tuples.fused)?;
     // SAFETY: passed on.
-    let out = unsafe { index_scatter_at(op, kernel, view, 0, Indices::new(&fused), &values) };
+    let out = unsafe { index_scatter_at(op, kernel, view, 0, IndexTensor::new(&fused), &values) };
     out?.into_shape(&shape)
 }
 
@@ -95,7 +97,7 @@ struct Tuples {
 }
 
 impl Tuples {
-    fn new(op: &'static str, x: &[usize], index: Indices<'_>) -> Result<Self> {
+    fn new(op: &'static str, x: &[usize], index: IndexTensor<'_>) -> Result<Self> {
         let required = "an index whose last axis has at most as many entries as the input has axes";
         let reject = || TensorError::shapes(op, x, index.shape(), required);
         let (&k, prefix) = index.shape().split_last().ok_or_else(reject)?;
@@ -108,13 +110,13 @@ impl Tuples {
     }
 
     /// `Σⱼ index[…, j] · Π_{l>j} shape[l]`: every tuple as an index into the fused axis.
-    fn fuse(&self, op: &'static str, x: &[usize], index: Indices<'_>) -> Result<Tensor<u64>> {
+    fn fuse(&self, op: &'static str, x: &[usize], index: IndexTensor<'_>) -> Result<Tensor<u64>> {
         let last = index.shape().len() - 1;
         let prefix = &index.shape()[..last];
         let mut out = Output::<u64>::new(op, prefix)?.write(|out| out.fill(0));
         let to = out.as_mut_slice()?;
         let order = contiguous_strides(prefix);
-        let tiles = Tiles::new(prefix, [&order, &index.strides()[..last]]).tile_of(BLOCK);
+        let tiles = Traversal::new(prefix, [&order, &index.strides()[..last]]).tile_of(BLOCK);
         let steps = [tiles.inner(0), tiles.inner(1)];
         for (axis, &size) in x[..index.shape()[last]].iter().enumerate() {
             let shift = axis as isize * index.strides()[last];

@@ -10,9 +10,9 @@ use std::mem::MaybeUninit;
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Int, Scalar};
 
-use super::indices::{BLOCK, Indices};
+use super::indices::{BLOCK, IndexTensor};
 use super::take::{one_dimensional, spread, wide};
-use super::tiles::Tiles;
+use super::tiles::Traversal;
 use super::{ROUTE, along_axis};
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::{Strides, contiguous_strides};
@@ -81,7 +81,9 @@ pub fn scatter<T: Scalar, I: Int, K: Binary<T, Out = T>>(
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     // SAFETY: the elements are of the type of the kernel.
-    unsafe { scatter_at("scatter", &Typed::new(kernel), x, axis, Indices::new(index), values) }
+    unsafe {
+        scatter_at("scatter", &TypedPut::new(kernel), x, axis, IndexTensor::new(index), values)
+    }
 }
 
 /// `x[…, index[i], …] ← k(x[…, index[i], …], values[…, i, …])` for every `i` in order, with `i` at
@@ -101,7 +103,7 @@ pub fn index_scatter<T: Scalar, I: Int, K: Binary<T, Out = T>>(
     index: &Tensor<I>,
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
-    let (index, kernel) = (Indices::new(index), Typed::new(kernel));
+    let (index, kernel) = (IndexTensor::new(index), TypedPut::new(kernel));
     // SAFETY: the elements are of the type of the kernel.
     unsafe { index_scatter_at("index_scatter", &kernel, x, axis, index, values) }
 }
@@ -119,28 +121,28 @@ pub(crate) trait Put: Sync {
         dst: *mut u8,
         src: *const u8,
         index: &[usize],
-        steps: Steps,
+        steps: PutStrides,
         size: [usize; 2],
     );
 }
 
 /// A kernel on elements `T`.
-pub(crate) struct Typed<T, K>(K, PhantomData<fn() -> T>);
+pub(crate) struct TypedPut<T, K>(K, PhantomData<fn() -> T>);
 
-impl<T, K> Typed<T, K> {
+impl<T, K> TypedPut<T, K> {
     /// The kernel.
     pub(crate) const fn new(kernel: K) -> Self {
         Self(kernel, PhantomData)
     }
 }
 
-impl<T: Scalar, K: Binary<T, Out = T>> Put for Typed<T, K> {
+impl<T: Scalar, K: Binary<T, Out = T>> Put for TypedPut<T, K> {
     unsafe fn put(
         &self,
         dst: *mut u8,
         src: *const u8,
         index: &[usize],
-        steps: Steps,
+        steps: PutStrides,
         [rows, cols]: [usize; 2],
     ) {
         // SAFETY: passed on.
@@ -155,7 +157,7 @@ pub(crate) unsafe fn index_scatter_at<T: Scalar>(
     kernel: &dyn Put,
     x: Tensor<T>,
     axis: usize,
-    index: Indices<'_>,
+    index: IndexTensor<'_>,
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     check_axis(op, axis, x.rank())?;
@@ -177,7 +179,7 @@ pub(crate) unsafe fn scatter_at<T: Scalar>(
     kernel: &dyn Put,
     x: Tensor<T>,
     axis: usize,
-    index: Indices<'_>,
+    index: IndexTensor<'_>,
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     check_axis(op, axis, x.rank())?;
@@ -195,10 +197,10 @@ pub(crate) unsafe fn scatter_at<T: Scalar>(
     // Row-major order of the values, independent of their strides: along the axis it is that of the index.
     let order = contiguous_strides(values.shape());
     let operands = [&order[..], &strides, index.strides(), values.layout().strides()];
-    let tiles = Tiles::new(values.shape(), operands);
+    let tiles = Traversal::new(values.shape(), operands);
     let repeated = tiles.inner(2)[1] == 0;
     let tiles = if repeated { wide(tiles) } else { tiles.tile_of(BLOCK) };
-    let steps = Steps { x: tiles.inner(1), values: tiles.inner(3), axis: axis_stride };
+    let steps = PutStrides { x: tiles.inner(1), values: tiles.inner(3), axis: axis_stride };
     let index_steps = tiles.inner(2);
     let src = SendPtr(values.as_ptr().cast_mut().cast::<u8>());
     let bytes = size_of::<T>() as isize;
@@ -229,7 +231,7 @@ pub(super) fn writable<T: Scalar>(x: Tensor<T>) -> Result<Tensor<T>> {
 }
 
 /// Splits a loop along the largest axis along which the target (operand 1) varies.
-fn for_each_part(tiles: &Tiles<4>, body: &(dyn Fn(&Tiles<4>) + Sync)) {
+fn for_each_part(tiles: &Traversal<4>, body: &(dyn Fn(&Traversal<4>) + Sync)) {
     const COST: usize = 4;
     const PARTS: usize = 16;
     let shape = tiles.shape();
@@ -251,7 +253,7 @@ fn for_each_part(tiles: &Tiles<4>, body: &(dyn Fn(&Tiles<4>) + Sync)) {
 /// Distances in elements: of target and values per row and column of a tile, and of the target
 /// per index.
 #[derive(Clone, Copy)]
-pub(crate) struct Steps {
+pub(crate) struct PutStrides {
     x: [isize; 2],
     values: [isize; 2],
     axis: isize,
@@ -267,7 +269,7 @@ unsafe fn put<T: Scalar, K: Binary<T, Out = T>>(
     dst: *mut T,
     src: *const T,
     index: &[usize],
-    steps: Steps,
+    steps: PutStrides,
     rows: usize,
     cols: usize,
 ) {

@@ -9,8 +9,8 @@ use std::mem::MaybeUninit;
 use smallvec::smallvec;
 use t4a_algebra::{Int, Scalar};
 
-use super::indices::{BLOCK, Below, Indices};
-use super::tiles::Tiles;
+use super::indices::{BLOCK, BoundedIndices, IndexTensor};
+use super::tiles::Traversal;
 use super::{ROUTE, along_axis};
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::{Dims, Layout, Strides, contiguous_strides, numel_of};
@@ -40,7 +40,7 @@ pub fn gather<T: Scalar, I: Int>(
     axis: usize,
     index: &Tensor<I>,
 ) -> Result<Tensor<T>> {
-    gather_at("gather", x, axis, Indices::new(index))
+    gather_at("gather", x, axis, IndexTensor::new(index))
 }
 
 /// `out[…, i, …] = x[…, index[i], …]`, with `i` at `axis`.
@@ -57,14 +57,14 @@ pub fn index_select<T: Scalar, I: Int>(
     axis: usize,
     index: &Tensor<I>,
 ) -> Result<Tensor<T>> {
-    select_at("index_select", x, axis, Indices::new(index))
+    select_at("index_select", x, axis, IndexTensor::new(index))
 }
 
 pub(crate) fn gather_at<T: Scalar>(
     op: &'static str,
     x: &Tensor<T>,
     axis: usize,
-    index: Indices<'_>,
+    index: IndexTensor<'_>,
 ) -> Result<Tensor<T>> {
     check_axis(op, axis, x.rank())?;
     along_axis(op, x.shape(), axis, index.shape())?;
@@ -73,7 +73,7 @@ pub(crate) fn gather_at<T: Scalar>(
     let axis_stride = std::mem::replace(&mut strides[axis], 0);
     let limit = x.shape()[axis];
     let to = contiguous_strides(index.shape());
-    let tiles = Tiles::new(index.shape(), [&to, &strides, index.strides()]);
+    let tiles = Traversal::new(index.shape(), [&to, &strides, index.strides()]);
     // A run that shares its index is copied whole, and rows that share their indices read them once; otherwise every
     // element has its own index.
     let [shared, repeated] = tiles.inner(2).map(|stride| stride == 0);
@@ -82,7 +82,8 @@ pub(crate) fn gather_at<T: Scalar>(
         (true, false) => tiles.runs(1 << 15, BLOCK, BLOCK),
         (false, false) => tiles.runs(BLOCK, BLOCK, BLOCK),
     };
-    let (steps, index_steps) = (Steps { x: tiles.inner(1), axis: axis_stride }, tiles.inner(2));
+    let (steps, index_steps) =
+        (TakeStrides { x: tiles.inner(1), axis: axis_stride }, tiles.inner(2));
     let view = View::new(x);
     let out = out.try_write(|out| {
         // Random reads: about four additions each.
@@ -106,7 +107,7 @@ pub(crate) fn select_at<T: Scalar>(
     op: &'static str,
     x: &Tensor<T>,
     axis: usize,
-    index: Indices<'_>,
+    index: IndexTensor<'_>,
 ) -> Result<Tensor<T>> {
     check_axis(op, axis, x.rank())?;
     let mut shape: Dims = x.shape().into();
@@ -118,7 +119,7 @@ pub(crate) fn select_at<T: Scalar>(
 }
 
 /// The length of a one-dimensional index.
-pub(super) fn one_dimensional(op: &'static str, index: Indices<'_>) -> Result<usize> {
+pub(super) fn one_dimensional(op: &'static str, index: IndexTensor<'_>) -> Result<usize> {
     match index.shape() {
         [len] => Ok(*len),
         shape => Err(TensorError::shape(op, shape, "a one-dimensional index")),
@@ -128,7 +129,7 @@ pub(super) fn one_dimensional(op: &'static str, index: Indices<'_>) -> Result<us
 /// The layout of a one-dimensional index along `axis`, repeated over the other axes of `shape`.
 pub(super) fn spread(
     op: &'static str,
-    index: Indices<'_>,
+    index: IndexTensor<'_>,
     axis: usize,
     shape: &[usize],
 ) -> Result<Layout> {
@@ -139,13 +140,13 @@ pub(super) fn spread(
 }
 
 /// Tiles for runs that share their index: one index per row.
-pub(super) fn wide<const N: usize>(tiles: Tiles<N>) -> Tiles<N> {
+pub(super) fn wide<const N: usize>(tiles: Traversal<N>) -> Traversal<N> {
     tiles.runs(1 << 15, BLOCK, 1 << 14)
 }
 
 /// Distances in elements of the input: per row and column of a tile, and per index.
 #[derive(Clone, Copy)]
-struct Steps {
+struct TakeStrides {
     x: [isize; 2],
     axis: isize,
 }
@@ -155,8 +156,8 @@ struct Steps {
 fn take<'o, T: Scalar>(
     x: View<'_, T>,
     at: isize,
-    (index, [index_rows, per_row]): (Below<'_>, [usize; 2]),
-    steps: Steps,
+    (index, [index_rows, per_row]): (BoundedIndices<'_>, [usize; 2]),
+    steps: TakeStrides,
     rows: usize,
     out: Fresh<'o, T>,
 ) -> Full<'o, T> {

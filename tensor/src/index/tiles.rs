@@ -10,7 +10,7 @@ use crate::output::{Fresh, Full, share};
 const GRAIN: usize = 1 << 15;
 
 /// Part of a traversal: the start of each operand, and the extent of the two inner axes.
-pub(super) struct Tile<const N: usize> {
+pub(super) struct TraversalTile<const N: usize> {
     pub(super) at: [isize; N],
     pub(super) rows: usize,
     pub(super) cols: usize,
@@ -18,7 +18,7 @@ pub(super) struct Tile<const N: usize> {
 
 /// A traversal of fused axes; the last two, row axis and column axis, are cut into tiles.
 #[derive(Clone)]
-pub(super) struct Tiles<const N: usize> {
+pub(super) struct Traversal<const N: usize> {
     shape: Dims,
     strides: [Strides; N],
     base: [isize; N],
@@ -26,7 +26,7 @@ pub(super) struct Tiles<const N: usize> {
     cols: usize,
 }
 
-impl<const N: usize> Tiles<N> {
+impl<const N: usize> Traversal<N> {
     /// A traversal in memory order of operand 0.
     pub(super) fn new(shape: &[usize], strides: [&[isize]; N]) -> Self {
         let mut fused = Fused::by_first(shape, strides);
@@ -69,7 +69,7 @@ impl<const N: usize> Tiles<N> {
         self.tile(count / cols, cols)
     }
 
-    /// [`Tiles::tile_of`] so that tiles of an operand in row-major order are runs of its memory: of
+    /// [`Traversal::tile_of`] so that tiles of an operand in row-major order are runs of its memory: of
     /// several rows only if they are whole.
     pub(super) fn runs(self, count: usize, most_rows: usize, most_cols: usize) -> Self {
         let cols = self.shape[self.shape.len() - 1];
@@ -79,20 +79,20 @@ impl<const N: usize> Tiles<N> {
     }
 
     /// Number of elements in a group of adjacent tiles, and in a tile unless it is the last of its group, in the order
-    /// of [`Tiles::nth`].
+    /// of [`Traversal::nth`].
     fn groups(&self) -> (usize, usize) {
         let last = self.shape.len() - 1;
         let (rows, cols) = (self.shape[last - 1], self.shape[last]);
         if self.cols == cols { (rows * cols, self.rows * cols) } else { (cols, self.cols) }
     }
 
-    /// Has `body` write every tile of a row-major operand, cut by [`Tiles::runs`]; on several threads
+    /// Has `body` write every tile of a row-major operand, cut by [`Traversal::runs`]; on several threads
     /// if `cost` additions per element are worth it.
     pub(super) fn write<'o, T: Copy + Send>(
         &self,
         out: Fresh<'o, T>,
         cost: usize,
-        body: impl Fn(Tile<N>, Fresh<'o, T>) -> Result<Full<'o, T>> + Sync,
+        body: impl Fn(TraversalTile<N>, Fresh<'o, T>) -> Result<Full<'o, T>> + Sync,
     ) -> Result<Full<'o, T>> {
         let (group, len) = self.groups();
         let parallel = parallel::worthwhile(out.len(), cost);
@@ -138,7 +138,7 @@ impl<const N: usize> Tiles<N> {
 
     /// Calls `body` for every tile, in order within a chunk of them; chunks run on several threads
     /// if `cost` additions per element are worth it.
-    pub(super) fn for_each(&self, cost: usize, body: impl Fn(Tile<N>) + Sync + Send) {
+    pub(super) fn for_each(&self, cost: usize, body: impl Fn(TraversalTile<N>) + Sync + Send) {
         let (count, per_chunk, counts) = (self.count(), self.per_chunk(cost), self.counts());
         let parallel = parallel::worthwhile(self.numel(), cost);
         parallel::for_each(count.div_ceil(per_chunk), parallel, &|chunk| {
@@ -150,7 +150,7 @@ impl<const N: usize> Tiles<N> {
     }
 
     /// Calls `body` for every tile in order, on this thread.
-    pub(super) fn for_each_in_order(&self, mut body: impl FnMut(Tile<N>)) {
+    pub(super) fn for_each_in_order(&self, mut body: impl FnMut(TraversalTile<N>)) {
         let counts = self.counts();
         for item in 0..self.count() {
             body(self.nth(item, counts));
@@ -158,7 +158,7 @@ impl<const N: usize> Tiles<N> {
     }
 
     #[inline]
-    fn nth(&self, item: usize, tiles: [usize; 2]) -> Tile<N> {
+    fn nth(&self, item: usize, tiles: [usize; 2]) -> TraversalTile<N> {
         let last = self.shape.len() - 1;
         let col = item % tiles[1] * self.cols;
         let mut rest = item / tiles[1];
@@ -178,7 +178,7 @@ impl<const N: usize> Tiles<N> {
         }
         let rows = self.rows.min(self.shape[last - 1] - row);
         let cols = self.cols.min(self.shape[last] - col);
-        Tile { at, rows, cols }
+        TraversalTile { at, rows, cols }
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
             let reversed: Vec<isize> = strides.iter().map(|s| -s).collect();
             let numel: usize = shape.iter().product();
             let seen = std::sync::Mutex::new(vec![0; numel]);
-            let tiles = Tiles::new(shape, [&strides, &reversed]).tile(2, 3);
+            let tiles = Traversal::new(shape, [&strides, &reversed]).tile(2, 3);
             tiles.for_each(1, |tile| {
                 let mut seen = seen.lock().unwrap();
                 assert_eq!(tile.at[0], -tile.at[1]);

@@ -131,7 +131,7 @@ impl<T: Numeric> Unary<T> for Affine<T> {
 
 /// Real part, imaginary part or modulus of complex numbers.
 #[derive(Clone, Copy, Debug)]
-pub enum Part {
+pub enum ComplexPart {
     /// `Re x`.
     Re,
     /// `Im x`.
@@ -140,9 +140,9 @@ pub enum Part {
     Modulus,
 }
 
-/// Takes a [`Part`] of a complex number.
+/// Takes a [`ComplexPart`] of a complex number.
 #[derive(Clone, Copy, Debug)]
-pub struct TakePart(pub Part);
+pub struct TakePart(pub ComplexPart);
 
 impl<T: Field> Unary<T> for TakePart {
     type Out = T::Real;
@@ -150,9 +150,9 @@ impl<T: Field> Unary<T> for TakePart {
     #[inline(always)]
     fn apply(self, x: T) -> T::Real {
         match self.0 {
-            Part::Re => x.re(),
-            Part::Im => x.im(),
-            Part::Modulus => x.modulus(),
+            ComplexPart::Re => x.re(),
+            ComplexPart::Im => x.im(),
+            ComplexPart::Modulus => x.modulus(),
         }
     }
 }

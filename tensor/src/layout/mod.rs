@@ -22,13 +22,13 @@ pub type Strides = SmallVec<[isize; 6]>;
 /// registers (bench `backend`, row `add 4×4`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    axes: Arc<Axes>,
+    axes: Arc<LayoutAxes>,
     offset: usize,
 }
 
 /// Axes and cached properties of them.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Axes {
+struct LayoutAxes {
     shape: Dims,
     strides: Strides,
     numel: usize,
@@ -97,7 +97,7 @@ impl Layout {
     fn derive(op: &'static str, shape: Dims, strides: Strides, offset: usize) -> Result<Self> {
         let numel = numel_of(op, &shape)?;
         let contiguous = row_major(&shape, &strides);
-        Ok(Self { axes: Arc::new(Axes { shape, strides, numel, contiguous }), offset })
+        Ok(Self { axes: Arc::new(LayoutAxes { shape, strides, numel, contiguous }), offset })
     }
 
     /// Shape and strides, to be changed.
@@ -117,7 +117,10 @@ impl Layout {
             return Err(TensorError::SizeOverflow { op, shape: shape.to_vec() });
         };
         let (shape, strides) = (Dims::from_slice(shape), contiguous_strides(shape));
-        Ok(Self { axes: Arc::new(Axes { shape, strides, numel, contiguous: true }), offset: 0 })
+        Ok(Self {
+            axes: Arc::new(LayoutAxes { shape, strides, numel, contiguous: true }),
+            offset: 0,
+        })
     }
 
     /// A layout from its parts, if the offset of every element is in `[0, len)`. Strides of axes of size 0 or 1 are

@@ -23,13 +23,13 @@ const fn larger(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
 }
 
-struct Map<'a, T: Scalar, K: Unary<T>> {
+struct UnaryLoop<'a, T: Scalar, K: Unary<T>> {
     kernel: K,
     x: &'a [T],
     out: &'a mut [MaybeUninit<K::Out>],
 }
 
-impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
+impl<T: Scalar, K: Unary<T>> Loop for UnaryLoop<'_, T, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -67,16 +67,16 @@ fn elements<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K
 #[inline]
 pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K::Out>]) {
     assert_eq!(x.len(), out.len());
-    dispatch(Map { kernel, x, out });
+    dispatch(UnaryLoop { kernel, x, out });
 }
 
-struct MapInPlace<T, K> {
+struct UnaryInPlace<T, K> {
     kernel: K,
     at: *mut T,
     len: usize,
 }
 
-impl<T: Scalar, K: Unary<T>> Loop for MapInPlace<T, K> {
+impl<T: Scalar, K: Unary<T>> Loop for UnaryInPlace<T, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -102,16 +102,16 @@ impl<T: Scalar, K: Unary<T>> Loop for MapInPlace<T, K> {
 /// see [`in_place`].
 #[inline]
 pub unsafe fn map_in_place<T: Scalar, K: Unary<T>>(kernel: K, at: *mut T, len: usize) {
-    dispatch(MapInPlace { kernel, at, len });
+    dispatch(UnaryInPlace { kernel, at, len });
 }
 
-struct ZipInPlace<'a, T, U, K> {
+struct BinaryInPlace<'a, T, U, K> {
     kernel: K,
     at: *mut T,
     b: &'a [U],
 }
 
-impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for ZipInPlace<'_, T, U, K> {
+impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for BinaryInPlace<'_, T, U, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -146,21 +146,21 @@ pub unsafe fn zip_in_place<T: Scalar, U: Scalar, K: Binary<T, U>>(
         match b {
             Run::Each(b) => {
                 debug_assert_eq!(b.len(), len);
-                dispatch(ZipInPlace { kernel, at, b });
+                dispatch(BinaryInPlace { kernel, at, b });
             }
             Run::Repeat(b) => map_in_place(BindRight(kernel, b), at, len),
         }
     }
 }
 
-struct Zip<'a, T: Scalar, U: Scalar, K: Binary<T, U>> {
+struct BinaryLoop<'a, T: Scalar, U: Scalar, K: Binary<T, U>> {
     kernel: K,
     a: &'a [T],
     b: &'a [U],
     out: &'a mut [MaybeUninit<K::Out>],
 }
 
-impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for Zip<'_, T, U, K> {
+impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for BinaryLoop<'_, T, U, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -210,7 +210,7 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     out: &mut [MaybeUninit<K::Out>],
 ) {
     match (a, b) {
-        (Run::Each(a), Run::Each(b)) => dispatch(Zip { kernel, a, b, out }),
+        (Run::Each(a), Run::Each(b)) => dispatch(BinaryLoop { kernel, a, b, out }),
         (Run::Each(a), Run::Repeat(b)) => map(BindRight(kernel, b), a, out),
         (Run::Repeat(a), Run::Each(b)) => {
             if const { K::COMMUTES.is_some() }
@@ -226,7 +226,7 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     }
 }
 
-struct Zip3<'a, T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> {
+struct TernaryLoop<'a, T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> {
     kernel: K,
     a: &'a [T],
     b: &'a [U],
@@ -234,7 +234,7 @@ struct Zip3<'a, T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> {
     out: &'a mut [MaybeUninit<K::Out>],
 }
 
-impl<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> Loop for Zip3<'_, T, U, V, K> {
+impl<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> Loop for TernaryLoop<'_, T, U, V, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -253,5 +253,5 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     c: &[V],
     out: &mut [MaybeUninit<K::Out>],
 ) {
-    dispatch(Zip3 { kernel, a, b, c, out });
+    dispatch(TernaryLoop { kernel, a, b, c, out });
 }

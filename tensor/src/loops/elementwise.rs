@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::fuse::Fused;
 use super::parallel;
-use super::stage::{self, Scratch};
+use super::stage::{self, StagingBuffer};
 
 /// An operand of an elementwise loop: its start and its strides along the axes of the result. Operand 0 is the result
 /// itself, dense with strides ≥ 0; its pointer is not used.
@@ -59,7 +59,7 @@ enum Access {
     Staged,
 }
 
-struct Plan<'a, const M: usize> {
+struct ElementwisePlan<'a, const M: usize> {
     fused: Fused<M>,
     operands: [Operand<'a>; M],
     access: [Access; M],
@@ -94,7 +94,7 @@ pub unsafe fn for_each_run<const M: usize>(
         return false;
     }
     let numel: usize = shape.iter().product();
-    let plan = Plan::new(shape, operands);
+    let plan = ElementwisePlan::new(shape, operands);
     let items = plan.items();
     let per_item = numel.div_ceil(items);
     let per_chunk = (GRAIN / cost.max(1) / per_item).max(1);
@@ -107,7 +107,7 @@ pub unsafe fn for_each_run<const M: usize>(
     plan.gathers
 }
 
-impl<'a, const M: usize> Plan<'a, M> {
+impl<'a, const M: usize> ElementwisePlan<'a, M> {
     fn new(shape: &[usize], operands: [Operand<'a>; M]) -> Self {
         let mut fused = Fused::by_first(shape, operands.map(|op| op.strides));
         if fused.rank() == 0 {
@@ -160,7 +160,7 @@ impl<'a, const M: usize> Plan<'a, M> {
     /// # Safety
     /// As [`for_each_run`]; the tiles exist.
     unsafe fn walk(&self, first: usize, count: usize, body: Body<'_, M>) {
-        let mut scratch = [const { Scratch::new() }; M];
+        let mut scratch = [const { StagingBuffer::new() }; M];
         let mut tile = [first / self.tiles[1] % self.tiles[0], first % self.tiles[1]];
         let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.outer().len());
         let mut base = [0isize; M];
@@ -210,7 +210,7 @@ impl<'a, const M: usize> Plan<'a, M> {
         &self,
         base: [isize; M],
         tile: [usize; 2],
-        scratch: &mut [Scratch<SCRATCH_BYTES>; M],
+        scratch: &mut [StagingBuffer<SCRATCH_BYTES>; M],
         body: Body<'_, M>,
     ) {
         let last = self.fused.rank() - 1;

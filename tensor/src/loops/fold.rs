@@ -19,12 +19,12 @@ const NARROW_LANES: usize = 64;
 /// Number of lanes for the shortest rows; more lanes would be empty (bench `backend`, row `sum 4×4`).
 const SHORT: usize = 8;
 
-struct Row<'a, T: Scalar, F> {
+struct RowFold<'a, T: Scalar, F> {
     fold: F,
     x: &'a [T],
 }
 
-impl<T: Scalar, F: Fold<T>> Loop for Row<'_, T, F> {
+impl<T: Scalar, F: Fold<T>> Loop for RowFold<'_, T, F> {
     type Output = F::Acc;
     #[inline(always)]
     fn run(self) -> F::Acc {
@@ -38,7 +38,7 @@ impl<T: Scalar, F: Fold<T>> Loop for Row<'_, T, F> {
     }
 }
 
-impl<T: Scalar, F: Fold<T>> Row<'_, T, F> {
+impl<T: Scalar, F: Fold<T>> RowFold<'_, T, F> {
     #[inline(always)]
     fn by<const LANES: usize>(self) -> F::Acc {
         let fold = self.fold;
@@ -67,10 +67,10 @@ impl<T: Scalar, F: Fold<T>> Row<'_, T, F> {
 /// Folds a row.
 #[inline]
 pub fn row<T: Scalar, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
-    dispatch(Row { fold, x })
+    dispatch(RowFold { fold, x })
 }
 
-struct Columns<'a, T: Scalar, F: Fold<T>> {
+struct ColumnFold<'a, T: Scalar, F: Fold<T>> {
     fold: F,
     rows: usize,
     x: *const T,
@@ -78,7 +78,7 @@ struct Columns<'a, T: Scalar, F: Fold<T>> {
     acc: &'a mut [F::Acc],
 }
 
-impl<T: Scalar, F: Fold<T>> Loop for Columns<'_, T, F> {
+impl<T: Scalar, F: Fold<T>> Loop for ColumnFold<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -90,7 +90,7 @@ impl<T: Scalar, F: Fold<T>> Loop for Columns<'_, T, F> {
     }
 }
 
-impl<T: Scalar, F: Fold<T>> Columns<'_, T, F> {
+impl<T: Scalar, F: Fold<T>> ColumnFold<'_, T, F> {
     /// `B` columns at a time, whose partial results stay in registers for several rows. Several rows are as many streams
     /// for the prefetchers of the hardware: prefetching by instructions costs a tenth on AVX2 (bench `peers`, rows
     /// `sum 1024² columns` and `sum 32×512×4096 axis 0`).
@@ -139,5 +139,5 @@ pub unsafe fn columns<T: Scalar, F: Fold<T>>(
     pitch: isize,
     acc: &mut [F::Acc],
 ) {
-    dispatch(Columns { fold, rows, x, pitch, acc });
+    dispatch(ColumnFold { fold, rows, x, pitch, acc });
 }

@@ -6,9 +6,9 @@ use super::transpose::{Even, transpose};
 
 /// Scratch for one operand, aligned for every element type.
 #[repr(C, align(64))]
-pub struct Scratch<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
+pub struct StagingBuffer<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
 
-impl<const BYTES: usize> Scratch<BYTES> {
+impl<const BYTES: usize> StagingBuffer<BYTES> {
     /// Uninitialised scratch.
     #[inline(always)]
     #[allow(clippy::new_without_default)]

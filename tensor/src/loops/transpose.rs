@@ -8,7 +8,7 @@
 use t4a_algebra::simd::Isa;
 
 /// Offsets of the columns of a source or of the rows of a destination, in elements.
-pub trait Places: Copy {
+pub trait TransposeOffsets: Copy {
     /// # Safety
     /// Index `k` is in range.
     unsafe fn at(self, k: usize) -> isize;
@@ -31,7 +31,7 @@ impl Even {
     }
 }
 
-impl Places for Even {
+impl TransposeOffsets for Even {
     #[inline(always)]
     unsafe fn at(self, k: usize) -> isize {
         self.first + k as isize * self.step
@@ -43,7 +43,7 @@ impl Places for Even {
     }
 }
 
-impl Places for &[isize] {
+impl TransposeOffsets for &[isize] {
     #[inline(always)]
     unsafe fn at(self, k: usize) -> isize {
         // SAFETY: the caller's contract.
@@ -64,9 +64,9 @@ impl Places for &[isize] {
 #[inline]
 pub unsafe fn transpose<E: Copy>(
     src: *const E,
-    columns: impl Places,
+    columns: impl TransposeOffsets,
     dst: *mut E,
-    rows: impl Places,
+    rows: impl TransposeOffsets,
     height: usize,
     width: usize,
 ) {
@@ -133,7 +133,7 @@ pub unsafe fn transpose<E: Copy>(
 mod avx {
     use std::arch::x86_64::*;
 
-    use super::Places;
+    use super::TransposeOffsets;
 
     /// A 32 × 32 square of 16-bit elements.
     ///
@@ -142,9 +142,9 @@ mod avx {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn square_16(
         src: *const __m128i,
-        columns: impl Places,
+        columns: impl TransposeOffsets,
         dst: *mut __m128i,
-        rows: impl Places,
+        rows: impl TransposeOffsets,
     ) {
         for r in 0..4 {
             for c in 0..4 {
@@ -162,9 +162,9 @@ mod avx {
     #[inline]
     pub(super) unsafe fn strip_16(
         src: *const __m128i,
-        columns: impl Places,
+        columns: impl TransposeOffsets,
         dst: *mut __m128i,
-        rows: impl Places,
+        rows: impl TransposeOffsets,
     ) {
         // SAFETY: eight elements of a column.
         let load = |k| unsafe { _mm_loadu_si128(src.byte_offset(2 * columns.at(k))) };
@@ -205,9 +205,9 @@ mod avx {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn square_32(
         src: *const f32,
-        columns: impl Places,
+        columns: impl TransposeOffsets,
         dst: *mut f32,
-        rows: impl Places,
+        rows: impl TransposeOffsets,
     ) {
         for r in [0, 8] {
             // SAFETY: halves of the square.
@@ -229,7 +229,7 @@ mod avx {
     /// Eight elements of eight columns are readable; the machine has AVX2.
     #[target_feature(enable = "avx2")]
     #[inline]
-    unsafe fn eight(src: *const f32, columns: impl Places) -> [__m256; 8] {
+    unsafe fn eight(src: *const f32, columns: impl TransposeOffsets) -> [__m256; 8] {
         // SAFETY: eight elements of a column.
         let load = |k| unsafe { _mm256_loadu_ps(src.offset(columns.at(k))) };
         let a: [__m256; 8] =
@@ -274,9 +274,9 @@ mod avx {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn strip_32(
         src: *const f32,
-        columns: impl Places,
+        columns: impl TransposeOffsets,
         dst: *mut f32,
-        rows: impl Places,
+        rows: impl TransposeOffsets,
     ) {
         // SAFETY: four elements of a column.
         let load = |k| unsafe { _mm_loadu_ps(src.offset(columns.at(k))) };
@@ -303,9 +303,9 @@ mod avx {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn square_64(
         src: *const f64,
-        columns: impl Places,
+        columns: impl TransposeOffsets,
         dst: *mut f64,
-        rows: impl Places,
+        rows: impl TransposeOffsets,
     ) {
         for r in [0, 4] {
             // SAFETY: halves of the square.
@@ -327,7 +327,7 @@ mod avx {
     /// As [`eight`].
     #[target_feature(enable = "avx2")]
     #[inline]
-    unsafe fn four(src: *const f64, columns: impl Places) -> [__m256d; 4] {
+    unsafe fn four(src: *const f64, columns: impl TransposeOffsets) -> [__m256d; 4] {
         // SAFETY: four elements of a column.
         let load = |k| unsafe { _mm256_loadu_pd(src.offset(columns.at(k))) };
         let a = [load(0), load(1), load(2), load(3)];
@@ -348,9 +348,9 @@ mod avx {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn strip_64(
         src: *const f64,
-        columns: impl Places,
+        columns: impl TransposeOffsets,
         dst: *mut f64,
-        rows: impl Places,
+        rows: impl TransposeOffsets,
     ) {
         // SAFETY: the caller's contract.
         unsafe {

@@ -1,6 +1,6 @@
 //! Operands of any size and layout: memory and axis order of the result, and the loop.
 
-use super::spec::{Body, SMALL, Spec, broadcast};
+use super::spec::{ElementwiseSpec, RunBody, SMALL, broadcast};
 use crate::copy;
 use crate::error::Result;
 use crate::layout::{Dims, Layout, Strides};
@@ -20,9 +20,9 @@ const CROSSING: usize = 1024;
 /// # Safety
 /// As [`run`](super::run).
 pub(super) unsafe fn compute<const M: usize>(
-    spec: Spec<M>,
+    spec: ElementwiseSpec<M>,
     mut operands: [Option<Tensor<()>>; M],
-    body: Body<'_, M>,
+    body: RunBody<'_, M>,
 ) -> Result<Tensor<()>> {
     let shape = broadcast(spec.op, &operands)?;
     if let Some(part) = still(&operands, &shape) {

@@ -32,8 +32,8 @@ mod tests;
 
 pub(crate) use spec::SMALL;
 
-use spec::{Body, Spec};
-use spread::{Spread, spread};
+use spec::{ElementwiseSpec, RunBody};
+use spread::{SpreadRun, spread};
 
 /// `outᵢ = k(xᵢ)`.
 ///
@@ -42,7 +42,7 @@ use spread::{Spread, spread};
 /// # Errors
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
 pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::Out>> {
-    let spec = Spec {
+    let spec = ElementwiseSpec {
         op: K::NAME,
         cost: K::COST,
         sizes: [size_of::<K::Out>(), size_of::<T>()],
@@ -78,7 +78,7 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     a: Tensor<T>,
     b: Tensor<U>,
 ) -> Result<Tensor<K::Out>> {
-    let spec = Spec {
+    let spec = ElementwiseSpec {
         op: K::NAME,
         cost: K::COST,
         sizes: [size_of::<K::Out>(), size_of::<T>(), size_of::<U>()],
@@ -123,7 +123,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     b: Tensor<U>,
     c: Tensor<V>,
 ) -> Result<Tensor<K::Out>> {
-    let spec = Spec {
+    let spec = ElementwiseSpec {
         op: K::NAME,
         cost: K::COST,
         sizes: [size_of::<K::Out>(), size_of::<T>(), size_of::<U>(), size_of::<V>()],
@@ -143,7 +143,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
             // Three operands with two accesses each would be eight loops: repeated elements
             // are spread out instead.
             let out = typed::<K::Out>(out, len);
-            let (mut sa, mut sb, mut sc) = (Spread::new(), Spread::new(), Spread::new());
+            let (mut sa, mut sb, mut sc) = (SpreadRun::new(), SpreadRun::new(), SpreadRun::new());
             let most = const { smallest(spread::<T>(), spread::<U>(), spread::<V>()) };
             let mut done = 0;
             while done < len {
@@ -166,9 +166,9 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
 /// The body writes every element of its run, and reads operands as the types they have.
 #[inline(never)]
 unsafe fn run<const M: usize>(
-    spec: Spec<M>,
+    spec: ElementwiseSpec<M>,
     operands: [Option<Tensor<()>>; M],
-    body: Body<'_, M>,
+    body: RunBody<'_, M>,
 ) -> Result<Tensor<()>> {
     match small::compute(&spec, &operands, body) {
         Some(done) => done,

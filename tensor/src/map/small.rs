@@ -1,6 +1,6 @@
 //! Small row-major operands: runs are processed without a plan.
 
-use super::spec::{Body, SMALL, Spec, broadcast};
+use super::spec::{ElementwiseSpec, RunBody, SMALL, broadcast};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::loops::elementwise::Block;
@@ -15,9 +15,9 @@ const MAX_ROWS: usize = 64;
 /// arithmetic.
 #[inline(always)]
 pub(super) fn compute<const M: usize>(
-    spec: &Spec<M>,
+    spec: &ElementwiseSpec<M>,
     operands: &[Option<Tensor<()>>; M],
-    body: Body<'_, M>,
+    body: RunBody<'_, M>,
 ) -> Option<Result<Tensor<()>>> {
     let first = |i: usize, out: *mut u8| {
         operands[i].as_ref().map_or(out.cast_const(), |x| x.first(spec.sizes[i]))
@@ -33,7 +33,7 @@ pub(super) fn compute<const M: usize>(
             finish(buffer, layout)
         }));
     }
-    let Rows { layout, inner, steps } = rows(spec.op, operands)?;
+    let SmallRows { layout, inner, steps } = rows(spec.op, operands)?;
     Some(Buffer::fresh(layout.numel() * spec.sizes[0]).map(|(buffer, out)| {
         for row in 0..layout.numel() / inner {
             let block = |i: usize| {
@@ -60,7 +60,7 @@ fn shared<const M: usize>(operands: &[Option<Tensor<()>>; M]) -> Option<&Layout>
 }
 
 /// Rows of a small result that are processed one by one.
-struct Rows<const M: usize> {
+struct SmallRows<const M: usize> {
     layout: Layout,
     /// Elements of a row.
     inner: usize,
@@ -70,7 +70,10 @@ struct Rows<const M: usize> {
 
 /// The rows of a small result, if every operand is row-major and has all rows, or a single row or column that is
 /// broadcast (bench `backend`, row `add 4×4 by a row`).
-fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) -> Option<Rows<M>> {
+fn rows<const M: usize>(
+    op: &'static str,
+    operands: &[Option<Tensor<()>>; M],
+) -> Option<SmallRows<M>> {
     if operands.iter().flatten().any(|x| x.layout().numel() > SMALL || !x.layout().is_contiguous())
     {
         return None;
@@ -115,5 +118,5 @@ fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) ->
             step.0 = inner;
         }
     }
-    Some(Rows { layout, inner, steps })
+    Some(SmallRows { layout, inner, steps })
 }

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 pub(crate) const SMALL: usize = 4096;
 
 /// Properties of an elementwise operation apart from its kernel. Entry 0 of each array is the result.
-pub(super) struct Spec<const M: usize> {
+pub(super) struct ElementwiseSpec<const M: usize> {
     pub(super) op: &'static str,
     pub(super) cost: usize,
     /// Bytes per element.
@@ -25,9 +25,9 @@ pub(super) struct Spec<const M: usize> {
 }
 
 /// Body of a run: first byte of the result, length, runs of the operands.
-pub(super) type Body<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, [Block; M]) + Sync);
+pub(super) type RunBody<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, [Block; M]) + Sync);
 
-impl<const M: usize> Spec<M> {
+impl<const M: usize> ElementwiseSpec<M> {
     /// The route of a result, given the path of its operands: long runs or gathered.
     pub(super) fn route(&self, path: Path) -> Route {
         Route::promoted(path, self.promotes)

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use t4a_algebra::Scalar;
 
 use crate::loops::contiguous::Run;
-use crate::loops::stage::Scratch;
+use crate::loops::stage::StagingBuffer;
 use crate::loops::written;
 
 /// Bytes of scratch in which a repeated element is materialised.
@@ -19,17 +19,17 @@ pub(super) const fn spread<T>() -> usize {
 }
 
 /// A run as a slice, with a repeated element written out.
-pub(super) struct Spread<T> {
-    scratch: Scratch<SPREAD_BYTES>,
+pub(super) struct SpreadRun<T> {
+    scratch: StagingBuffer<SPREAD_BYTES>,
     filled: bool,
     element: PhantomData<T>,
 }
 
-impl<T: Scalar> Spread<T> {
+impl<T: Scalar> SpreadRun<T> {
     #[inline]
     pub(super) fn new() -> Self {
         const { t4a_algebra::scalar::assert_storable::<T>() };
-        Self { scratch: Scratch::new(), filled: false, element: PhantomData }
+        Self { scratch: StagingBuffer::new(), filled: false, element: PhantomData }
     }
 
     /// `len ≤ spread::<T>()` elements of the run.

@@ -9,7 +9,7 @@ use t4a_algebra::Float;
 use crate::error::{Result, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel;
-use crate::output::{Columns, Fresh, Full, FullColumns, Output, share, tile_width};
+use crate::output::{Fresh, Full, FullColumns, Output, OutputColumns, share, tile_width};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -27,7 +27,12 @@ pub(super) trait Along<T: Float, const N: usize>: Copy + Sync {
     /// Rows of `n > 0` elements: `out` and every operand have the same number of rows.
     fn rows<'o>(self, n: usize, x: [&[T]; N], out: Fresh<'o, T>) -> Full<'o, T>;
     /// At most [`WIDTH`] adjacent lanes. Element `i` of the first lane is at `i·pitch` in every operand.
-    fn columns<'o>(self, pitch: usize, x: [&[T]; N], out: Columns<'o, T>) -> FullColumns<'o, T>;
+    fn columns<'o>(
+        self,
+        pitch: usize,
+        x: [&[T]; N],
+        out: OutputColumns<'o, T>,
+    ) -> FullColumns<'o, T>;
 }
 
 /// Axes in memory order if the tensor is dense, else unchanged.

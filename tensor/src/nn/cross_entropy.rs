@@ -71,7 +71,7 @@ pub fn cross_entropy_vjp<T: Float>(
             let rows = chunk * step..chunk * step + out.len() / c;
             let x = &x[rows.start * c..rows.end * c];
             let (t, y, dy) = (&t[rows.clone()], &y[rows.clone()], &dy[rows]);
-            dispatch(Cotangents { x, t, y, dy, c, out })
+            dispatch(LogitCotangents { x, t, y, dy, c, out })
         })
     });
     Ok(out.with_route(Route::native(Path::Fused)))
@@ -123,7 +123,7 @@ impl<'o, T: Float> Loop for Losses<'_, 'o, T> {
     }
 }
 
-struct Cotangents<'a, 'o, T> {
+struct LogitCotangents<'a, 'o, T> {
     x: &'a [T],
     t: &'a [i64],
     y: &'a [T],
@@ -132,7 +132,7 @@ struct Cotangents<'a, 'o, T> {
     out: Fresh<'o, T>,
 }
 
-impl<'o, T: Float> Loop for Cotangents<'_, 'o, T> {
+impl<'o, T: Float> Loop for LogitCotangents<'_, 'o, T> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {

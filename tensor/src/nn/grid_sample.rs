@@ -76,7 +76,7 @@ pub fn grid_sample<T: Float>(
 
 /// Reads along an axis: elements, [`OUTSIDE`] for a zero, with their weights.
 #[derive(Clone, Copy)]
-struct Reads<const N: usize> {
+struct GridTaps<const N: usize> {
     at: [usize; N],
     weight: [f64; N],
 }
@@ -86,12 +86,12 @@ const OUTSIDE: usize = usize::MAX;
 
 /// Size and options of one axis.
 #[derive(Clone, Copy)]
-struct Axis {
+struct GridAxis {
     size: usize,
     options: GridSampleOptions,
 }
 
-impl Axis {
+impl GridAxis {
     /// Position of a coordinate in units of elements.
     fn position(&self, u: f64) -> f64 {
         let n = self.size as f64;
@@ -132,7 +132,7 @@ impl Axis {
     }
 
     /// Indices and weights of the elements read for a position.
-    fn reads<const N: usize>(&self, p: f64) -> Reads<N> {
+    fn reads<const N: usize>(&self, p: f64) -> GridTaps<N> {
         let (mut at, mut weight) = ([OUTSIDE; N], [1.0; N]);
         match self.options.sampling {
             Sampling::Nearest | Sampling::NearestEven => {
@@ -160,19 +160,19 @@ impl Axis {
                 }
             }
         }
-        Reads { at, weight }
+        GridTaps { at, weight }
     }
 }
 
 /// Indices and weights that a point reads from every channel.
 #[derive(Clone, Copy)]
-struct Point<const N: usize> {
+struct GridPoint<const N: usize> {
     at: [[usize; N]; N],
     weight: [[f64; N]; N],
 }
 
-impl<const N: usize> Point<N> {
-    fn new<T: Float>([h, w]: &[Axis; 2], [u, v]: [T; 2]) -> Self {
+impl<const N: usize> GridPoint<N> {
+    fn new<T: Float>([h, w]: &[GridAxis; 2], [u, v]: [T; 2]) -> Self {
         let (mut p, mut q) = (w.position(u.to_f64()), h.position(v.to_f64()));
         if w.options.padding == Padding::Border && !(p.is_finite() && q.is_finite()) {
             (p, q) = ((w.size - 1) as f64 / 2.0, (h.size - 1) as f64 / 2.0);
@@ -236,10 +236,10 @@ fn sample<T: Float, const N: usize>(
     if out.numel() == 0 {
         return Ok(out.write(|y| y.copy_from(&[])).with_route(route));
     }
-    let axes = [h, w].map(|size| Axis { size, options: *options });
+    let axes = [h, w].map(|size| GridAxis { size, options: *options });
     let size = oh * ow;
     let per_image = size.div_ceil(CHUNK);
-    let none = Point::<N> { at: [[OUTSIDE; N]; N], weight: [[0.0; N]; N] };
+    let none = GridPoint::<N> { at: [[OUTSIDE; N]; N], weight: [[0.0; N]; N] };
     let parallel = parallel::worthwhile(n * size * (c + 8), 2 * N * N);
     let y = out.try_write(|y| {
         // The columns of a matrix with a row per channel.
@@ -249,11 +249,11 @@ fn sample<T: Float, const N: usize>(
             let (image, chunk) = (task / per_image, task % per_image);
             let points = &points[image * size + chunk * CHUNK..][..y.width()];
             for (read, &point) in reads.iter_mut().zip(points) {
-                *read = Point::new(&axes, point);
+                *read = GridPoint::new(&axes, point);
             }
             Ok(y.write(|channel, row| {
                 let plane = &xs[(image * c + channel) * h * w..][..h * w];
-                row.map(&reads[..points.len()], |point: Point<N>| point.read(plane))
+                row.map(&reads[..points.len()], |point: GridPoint<N>| point.read(plane))
             }))
         })
     })?;

@@ -90,13 +90,13 @@ pub(super) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
 const ROWS: usize = 128;
 
 /// Sums of neighbouring lanes, row by row: |error| ≤ (128 + n / 128)·ε·Σ|xᵢ|.
-pub(super) struct Sums<T> {
+pub(super) struct LaneSums<T> {
     now: [T; WIDTH],
     rows: usize,
     before: [T; WIDTH],
 }
 
-impl<T: Float> Sums<T> {
+impl<T: Float> LaneSums<T> {
     #[inline(always)]
     pub(super) fn new() -> Self {
         Self { now: [T::ZERO; WIDTH], rows: 0, before: [T::ZERO; WIDTH] }

@@ -118,7 +118,7 @@ fn forward<T: Float, const CENTER: bool>(
     let out = out.write(|out| {
         out.par_chunks(step, parallel, |chunk, out| {
             let x = &xs[chunk * step..][..out.len()];
-            dispatch(Forward::<T, CENTER> { x, gamma, beta, epsilon, out })
+            dispatch(NormForward::<T, CENTER> { x, gamma, beta, epsilon, out })
         })
     });
     Ok(out.with_route(Route::native(Path::Fused)))
@@ -143,7 +143,7 @@ fn moments<T: Float, const CENTER: bool>(x: &[T], epsilon: T) -> (T, T) {
     (mean, Real::div(T::ONE, variance.add(epsilon).sqrt()))
 }
 
-struct Forward<'a, 'o, T, const CENTER: bool> {
+struct NormForward<'a, 'o, T, const CENTER: bool> {
     x: &'a [T],
     gamma: &'a [T],
     beta: Option<&'a [T]>,
@@ -151,7 +151,7 @@ struct Forward<'a, 'o, T, const CENTER: bool> {
     out: Fresh<'o, T>,
 }
 
-impl<'o, T: Float, const CENTER: bool> Loop for Forward<'_, 'o, T, CENTER> {
+impl<'o, T: Float, const CENTER: bool> Loop for NormForward<'_, 'o, T, CENTER> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -198,7 +198,7 @@ fn backward<T: Float, const CENTER: bool>(
         let (dx, ()) = share(parts, 1, parallel::worthwhile(numel, 8), |chunk, (out, sums)| {
             let range = chunk * step * d..chunk * step * d + out.len();
             let (x, dy) = (&xs[range.clone()], &dys[range]);
-            Ok((dispatch(Backward::<T, CENTER> { x, dy, gamma, epsilon, out, sums }), ()))
+            Ok((dispatch(NormBackward::<T, CENTER> { x, dy, gamma, epsilon, out, sums }), ()))
         })?;
         Ok(dx)
     })?;
@@ -208,7 +208,7 @@ fn backward<T: Float, const CENTER: bool>(
     Ok(NormVjp { x, gamma: pick(0)?, beta: pick(1)? })
 }
 
-struct Backward<'a, 'o, T, const CENTER: bool> {
+struct NormBackward<'a, 'o, T, const CENTER: bool> {
     x: &'a [T],
     dy: &'a [T],
     gamma: &'a [T],
@@ -218,7 +218,7 @@ struct Backward<'a, 'o, T, const CENTER: bool> {
     sums: &'a mut [T],
 }
 
-impl<'o, T: Float, const CENTER: bool> Loop for Backward<'_, 'o, T, CENTER> {
+impl<'o, T: Float, const CENTER: bool> Loop for NormBackward<'_, 'o, T, CENTER> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {

@@ -8,9 +8,9 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::axis::{Along, WIDTH, along};
-use super::lanes::{self, Sums};
+use super::lanes::{self, LaneSums};
 use crate::error::{Result, TensorError};
-use crate::output::{Columns, Fresh, Full, FullColumns};
+use crate::output::{Fresh, Full, FullColumns, OutputColumns};
 use crate::tensor::Tensor;
 
 /// `yᵢ = e^(xᵢ − m) / Σⱼ e^(xⱼ − m)`, m the maximum along `axis`.
@@ -20,14 +20,14 @@ use crate::tensor::Tensor;
 /// # Errors
 /// [`TensorError::Axis`], `OutOfMemory`.
 pub fn softmax<T: Float>(x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
-    along(Softmax, [x], axis)
+    along(SoftmaxKernel, [x], axis)
 }
 
 /// `yᵢ = xᵢ − m − ln Σⱼ e^(xⱼ − m)`, m the maximum along `axis`.
 ///
 /// Cost and errors: as [`softmax`].
 pub fn log_softmax<T: Float>(x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
-    along(LogSoftmax, [x], axis)
+    along(LogSoftmaxKernel, [x], axis)
 }
 
 /// `x̄ᵢ = yᵢ·(ȳᵢ − Σⱼ yⱼ·ȳⱼ)` from the result `y` of [`softmax`] and its cotangent `ȳ`.
@@ -36,7 +36,7 @@ pub fn log_softmax<T: Float>(x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
 /// [`TensorError::ShapeMismatch`], [`TensorError::Axis`], `OutOfMemory`.
 pub fn softmax_vjp<T: Float>(y: &Tensor<T>, dy: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
     same_shape("softmax_vjp", y, dy)?;
-    along(SoftmaxVjp, [y, dy], axis)
+    along(SoftmaxVjpKernel, [y, dy], axis)
 }
 
 /// `x̄ᵢ = ȳᵢ − e^(yᵢ)·Σⱼ ȳⱼ` from the result `y` of [`log_softmax`] and its cotangent `ȳ`.
@@ -45,7 +45,7 @@ pub fn softmax_vjp<T: Float>(y: &Tensor<T>, dy: &Tensor<T>, axis: usize) -> Resu
 /// As [`softmax_vjp`].
 pub fn log_softmax_vjp<T: Float>(y: &Tensor<T>, dy: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
     same_shape("log_softmax_vjp", y, dy)?;
-    along(LogSoftmaxVjp, [y, dy], axis)
+    along(LogSoftmaxVjpKernel, [y, dy], axis)
 }
 
 pub(super) fn same_shape<T: Float>(op: &'static str, a: &Tensor<T>, b: &Tensor<T>) -> Result<()> {
@@ -56,16 +56,16 @@ pub(super) fn same_shape<T: Float>(op: &'static str, a: &Tensor<T>, b: &Tensor<T
 }
 
 #[derive(Clone, Copy)]
-struct Softmax;
+struct SoftmaxKernel;
 #[derive(Clone, Copy)]
-struct LogSoftmax;
+struct LogSoftmaxKernel;
 #[derive(Clone, Copy)]
-struct SoftmaxVjp;
+struct SoftmaxVjpKernel;
 #[derive(Clone, Copy)]
-struct LogSoftmaxVjp;
+struct LogSoftmaxVjpKernel;
 
 /// Rows of `n` elements of `N` operands, as one vectorised loop.
-struct Rows<'a, 'o, T, K, const N: usize> {
+struct RowLoop<'a, 'o, T, K, const N: usize> {
     kernel: PhantomData<K>,
     n: usize,
     x: [&'a [T]; N],
@@ -73,11 +73,11 @@ struct Rows<'a, 'o, T, K, const N: usize> {
 }
 
 /// Adjacent lanes as one vectorised loop.
-struct Lanes<'a, 'o, T, K, const N: usize> {
+struct LaneLoop<'a, 'o, T, K, const N: usize> {
     kernel: PhantomData<K>,
     pitch: usize,
     x: [&'a [T]; N],
-    out: Columns<'o, T>,
+    out: OutputColumns<'o, T>,
 }
 
 macro_rules! along {
@@ -86,26 +86,26 @@ macro_rules! along {
             const NAME: &'static str = $name;
             const COST: usize = $cost;
             fn rows<'o>(self, n: usize, x: [&[T]; $n], out: Fresh<'o, T>) -> Full<'o, T> {
-                dispatch(Rows { kernel: PhantomData::<Self>, n, x, out })
+                dispatch(RowLoop { kernel: PhantomData::<Self>, n, x, out })
             }
             fn columns<'o>(
                 self,
                 pitch: usize,
                 x: [&[T]; $n],
-                out: Columns<'o, T>,
+                out: OutputColumns<'o, T>,
             ) -> FullColumns<'o, T> {
-                dispatch(Lanes { kernel: PhantomData::<Self>, pitch, x, out })
+                dispatch(LaneLoop { kernel: PhantomData::<Self>, pitch, x, out })
             }
         }
     };
 }
 
-along!(Softmax, 1, "softmax", 16);
-along!(LogSoftmax, 1, "log_softmax", 16);
-along!(SoftmaxVjp, 2, "softmax_vjp", 3);
-along!(LogSoftmaxVjp, 2, "log_softmax_vjp", 12);
+along!(SoftmaxKernel, 1, "softmax", 16);
+along!(LogSoftmaxKernel, 1, "log_softmax", 16);
+along!(SoftmaxVjpKernel, 2, "softmax_vjp", 3);
+along!(LogSoftmaxVjpKernel, 2, "log_softmax_vjp", 12);
 
-impl<'o, T: Float> Loop for Rows<'_, 'o, T, Softmax, 1> {
+impl<'o, T: Float> Loop for RowLoop<'_, 'o, T, SoftmaxKernel, 1> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -123,7 +123,7 @@ impl<'o, T: Float> Loop for Rows<'_, 'o, T, Softmax, 1> {
     }
 }
 
-impl<'o, T: Float> Loop for Rows<'_, 'o, T, LogSoftmax, 1> {
+impl<'o, T: Float> Loop for RowLoop<'_, 'o, T, LogSoftmaxKernel, 1> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -141,7 +141,7 @@ impl<'o, T: Float> Loop for Rows<'_, 'o, T, LogSoftmax, 1> {
     }
 }
 
-impl<'o, T: Float> Loop for Rows<'_, 'o, T, SoftmaxVjp, 2> {
+impl<'o, T: Float> Loop for RowLoop<'_, 'o, T, SoftmaxVjpKernel, 2> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -156,7 +156,7 @@ impl<'o, T: Float> Loop for Rows<'_, 'o, T, SoftmaxVjp, 2> {
     }
 }
 
-impl<'o, T: Float> Loop for Rows<'_, 'o, T, LogSoftmaxVjp, 2> {
+impl<'o, T: Float> Loop for RowLoop<'_, 'o, T, LogSoftmaxVjpKernel, 2> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -171,7 +171,7 @@ impl<'o, T: Float> Loop for Rows<'_, 'o, T, LogSoftmaxVjp, 2> {
     }
 }
 
-impl<'a, 'o, T: Float, K, const N: usize> Lanes<'a, 'o, T, K, N> {
+impl<'a, 'o, T: Float, K, const N: usize> LaneLoop<'a, 'o, T, K, N> {
     /// Row `i` of operand `k`.
     #[inline(always)]
     fn row(&self, k: usize, i: usize) -> &'a [T] {
@@ -180,16 +180,16 @@ impl<'a, 'o, T: Float, K, const N: usize> Lanes<'a, 'o, T, K, N> {
 }
 
 /// `e^(x − m)` of every lane, with the maxima m and the sums.
-struct Exponentials<'o, T> {
+struct ShiftedExponentials<'o, T> {
     out: FullColumns<'o, T>,
     max: [T; WIDTH],
     sum: [T; WIDTH],
 }
 
-impl<'o, T: Float, K> Lanes<'_, 'o, T, K, 1> {
+impl<'o, T: Float, K> LaneLoop<'_, 'o, T, K, 1> {
     #[inline(always)]
-    fn exponentials(mut self) -> Exponentials<'o, T> {
-        let (mut max, mut sums) = ([T::NEG_INFINITY; WIDTH], Sums::<T>::new());
+    fn exponentials(mut self) -> ShiftedExponentials<'o, T> {
+        let (mut max, mut sums) = ([T::NEG_INFINITY; WIDTH], LaneSums::<T>::new());
         let n = self.out.rows();
         for i in 0..n {
             for (m, &x) in max.iter_mut().zip(self.row(0, i)) {
@@ -205,16 +205,16 @@ impl<'o, T: Float, K> Lanes<'_, 'o, T, K, 1> {
             }));
             self.out.done(row);
         }
-        Exponentials { out: self.out.finish(), max, sum: sums.total() }
+        ShiftedExponentials { out: self.out.finish(), max, sum: sums.total() }
     }
 }
 
-impl<'o, T: Float> Loop for Lanes<'_, 'o, T, Softmax, 1> {
+impl<'o, T: Float> Loop for LaneLoop<'_, 'o, T, SoftmaxKernel, 1> {
     type Output = FullColumns<'o, T>;
     #[inline(always)]
     fn run(self) -> FullColumns<'o, T> {
         let (n, width) = (self.out.rows(), self.out.width());
-        let Exponentials { mut out, mut sum, .. } = self.exponentials();
+        let ShiftedExponentials { mut out, mut sum, .. } = self.exponentials();
         for s in &mut sum[..width] {
             *s = s.recip();
         }
@@ -227,12 +227,12 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, Softmax, 1> {
     }
 }
 
-impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmax, 1> {
+impl<'o, T: Float> Loop for LaneLoop<'_, 'o, T, LogSoftmaxKernel, 1> {
     type Output = FullColumns<'o, T>;
     #[inline(always)]
     fn run(self) -> FullColumns<'o, T> {
         let (n, width, pitch, [x]) = (self.out.rows(), self.out.width(), self.pitch, self.x);
-        let Exponentials { mut out, max, sum: mut log } = self.exponentials();
+        let ShiftedExponentials { mut out, max, sum: mut log } = self.exponentials();
         for s in &mut log[..width] {
             *s = s.ln();
         }
@@ -246,11 +246,11 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmax, 1> {
     }
 }
 
-impl<'o, T: Float> Loop for Lanes<'_, 'o, T, SoftmaxVjp, 2> {
+impl<'o, T: Float> Loop for LaneLoop<'_, 'o, T, SoftmaxVjpKernel, 2> {
     type Output = FullColumns<'o, T>;
     #[inline(always)]
     fn run(mut self) -> FullColumns<'o, T> {
-        let mut sums = Sums::<T>::new();
+        let mut sums = LaneSums::<T>::new();
         for i in 0..self.out.rows() {
             for ((m, &y), &dy) in sums.next().iter_mut().zip(self.row(0, i)).zip(self.row(1, i)) {
                 *m = y.mul_add(dy, *m);
@@ -266,11 +266,11 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, SoftmaxVjp, 2> {
     }
 }
 
-impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmaxVjp, 2> {
+impl<'o, T: Float> Loop for LaneLoop<'_, 'o, T, LogSoftmaxVjpKernel, 2> {
     type Output = FullColumns<'o, T>;
     #[inline(always)]
     fn run(mut self) -> FullColumns<'o, T> {
-        let mut sums = Sums::<T>::new();
+        let mut sums = LaneSums::<T>::new();
         for i in 0..self.out.rows() {
             for (s, &dy) in sums.next().iter_mut().zip(self.row(1, i)) {
                 *s = s.sub(dy);

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use t4a_algebra::gemm::{GemmError, MatMut, MatRef, Product};
 use t4a_algebra::{Numeric, Standard};
 
-use super::share::Share;
+use super::share::DisjointParts;
 use super::{Fresh, Full};
 use crate::error::{Result, TensorError};
 use crate::loops::BALANCED;
@@ -21,8 +21,8 @@ pub(crate) fn tile_width(columns: usize, most: usize, parallel: bool) -> usize {
 }
 
 /// Columns to be written, row after row.
-pub(crate) struct Columns<'a, T> {
-    place: Place<'a, T>,
+pub(crate) struct OutputColumns<'a, T> {
+    place: ColumnMemory<'a, T>,
     /// The next row.
     at: *mut T,
     /// Number of rows written.
@@ -32,10 +32,10 @@ pub(crate) struct Columns<'a, T> {
 }
 
 /// Columns that have been written.
-pub(crate) struct FullColumns<'a, T>(Place<'a, T>);
+pub(crate) struct FullColumns<'a, T>(ColumnMemory<'a, T>);
 
 /// Memory of columns. Rows of different places are disjoint.
-struct Place<'a, T> {
+struct ColumnMemory<'a, T> {
     first: *mut T,
     rows: usize,
     pitch: usize,
@@ -43,7 +43,7 @@ struct Place<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-impl<T> Place<'_, T> {
+impl<T> ColumnMemory<'_, T> {
     /// All columns of a row-major matrix.
     fn matrix(first: *mut T, rows: usize, cols: usize) -> Self {
         Self { first, rows, pitch: cols, width: cols, life: PhantomData }
@@ -78,7 +78,7 @@ impl<T> Place<'_, T> {
     }
 }
 
-impl<'a, T: Copy> Columns<'a, T> {
+impl<'a, T: Copy> OutputColumns<'a, T> {
     /// Number of rows.
     #[inline(always)]
     pub(crate) fn rows(&self) -> usize {
@@ -91,7 +91,7 @@ impl<'a, T: Copy> Columns<'a, T> {
         self.place.width
     }
 
-    /// The next row, to be returned to [`Columns::done`].
+    /// The next row, to be returned to [`OutputColumns::done`].
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Fresh<'a, T> {
         assert!(!self.lent && self.done < self.place.rows);
@@ -174,7 +174,7 @@ impl<T> FullColumns<'_, T> {
 /// Columns as a sum of matrix products.
 pub(crate) enum ProductSum<'a, T> {
     /// No term yet.
-    Empty(Columns<'a, T>),
+    Empty(OutputColumns<'a, T>),
     /// The accumulated terms.
     Begun(FullColumns<'a, T>),
 }
@@ -210,7 +210,7 @@ pub(crate) fn add_product<T: Numeric>(
     let (rows, cols) = (a.rows(), b.cols());
     assert_eq!(c.len(), rows * cols);
     // SAFETY: they are written.
-    unsafe { Place::matrix(c.as_mut_ptr(), rows, cols).product(op, (a, b), true) }
+    unsafe { ColumnMemory::matrix(c.as_mut_ptr(), rows, cols).product(op, (a, b), true) }
 }
 
 /// Matrices of `rows × cols`, cut into groups of `width` columns: part `i` is group
@@ -228,10 +228,10 @@ pub(crate) struct ColumnParts<'a, T> {
 unsafe impl<T: Send> Sync for ColumnParts<'_, T> {}
 
 impl<T> ColumnParts<'_, T> {
-    fn place<'a>(&self, i: usize) -> Place<'a, T> {
+    fn place<'a>(&self, i: usize) -> ColumnMemory<'a, T> {
         let groups = self.cols.div_ceil(self.width);
         let (matrix, from) = (i / groups, i % groups * self.width);
-        Place {
+        ColumnMemory {
             first: self.first.wrapping_add(matrix * self.rows * self.cols + from),
             rows: self.rows,
             pitch: self.cols,
@@ -264,14 +264,14 @@ impl<'a, T: Copy> Fresh<'a, T> {
         assert_eq!(self.len(), rows * cols);
         let first = self.0.as_mut_ptr().cast();
         // SAFETY: overwrites them.
-        unsafe { Place::matrix(first, rows, cols).product(op, (a, b), false)? };
+        unsafe { ColumnMemory::matrix(first, rows, cols).product(op, (a, b), false)? };
         Ok(self.full())
     }
 }
 
 // SAFETY: columns of different parts are disjoint, and `check` compares the addresses.
-unsafe impl<'a, T: Copy> Share for ColumnParts<'a, T> {
-    type Part = Columns<'a, T>;
+unsafe impl<'a, T: Copy> DisjointParts for ColumnParts<'a, T> {
+    type Part = OutputColumns<'a, T>;
     type Done = FullColumns<'a, T>;
     type Whole = Full<'a, T>;
     fn count(&self) -> usize {
@@ -280,9 +280,9 @@ unsafe impl<'a, T: Copy> Share for ColumnParts<'a, T> {
             numel => numel / (self.rows * self.cols) * self.cols.div_ceil(self.width),
         }
     }
-    unsafe fn part(&self, i: usize) -> Columns<'a, T> {
+    unsafe fn part(&self, i: usize) -> OutputColumns<'a, T> {
         let place = self.place(i);
-        Columns { at: place.first, place, done: 0, lent: false }
+        OutputColumns { at: place.first, place, done: 0, lent: false }
     }
     fn check(&self, i: usize, done: FullColumns<'a, T>) {
         let (want, got) = (self.place(i), done.0);

@@ -59,7 +59,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
 
     /// Writes the elements of an iterator, which has at least as many elements.
     #[inline(always)]
-    pub(crate) fn extend(self, elements: impl Counted<Item = T>) -> Full<'a, T> {
+    pub(crate) fn extend(self, elements: impl ExactLength<Item = T>) -> Full<'a, T> {
         assert!(elements.len() >= self.0.len());
         for (out, x) in self.0.iter_mut().zip(elements) {
             out.write(x);
@@ -191,21 +191,21 @@ impl<'a, T: Copy> Fresh<'a, T> {
 ///
 /// # Safety
 /// `len` is exact.
-pub(crate) unsafe trait Counted: ExactSizeIterator {}
+pub(crate) unsafe trait ExactLength: ExactSizeIterator {}
 
 // SAFETY (all): the lengths of the iterators of the standard library over slices and ranges are exact, and so are those
 // of these adapters.
 #[allow(clippy::undocumented_unsafe_blocks)]
 mod counted {
-    use super::Counted;
+    use super::ExactLength;
     use std::iter::{Copied, Enumerate, Map, StepBy, Zip};
 
-    unsafe impl<T> Counted for std::slice::Iter<'_, T> {}
-    unsafe impl<T> Counted for std::slice::IterMut<'_, T> {}
-    unsafe impl Counted for std::ops::Range<usize> {}
-    unsafe impl<'a, T: Copy + 'a, I: Counted<Item = &'a T>> Counted for Copied<I> {}
-    unsafe impl<U, I: Counted, F: FnMut(I::Item) -> U> Counted for Map<I, F> {}
-    unsafe impl<I: Counted> Counted for Enumerate<I> {}
-    unsafe impl<I: Counted> Counted for StepBy<I> {}
-    unsafe impl<I: Counted, J: Counted> Counted for Zip<I, J> {}
+    unsafe impl<T> ExactLength for std::slice::Iter<'_, T> {}
+    unsafe impl<T> ExactLength for std::slice::IterMut<'_, T> {}
+    unsafe impl ExactLength for std::ops::Range<usize> {}
+    unsafe impl<'a, T: Copy + 'a, I: ExactLength<Item = &'a T>> ExactLength for Copied<I> {}
+    unsafe impl<U, I: ExactLength, F: FnMut(I::Item) -> U> ExactLength for Map<I, F> {}
+    unsafe impl<I: ExactLength> ExactLength for Enumerate<I> {}
+    unsafe impl<I: ExactLength> ExactLength for StepBy<I> {}
+    unsafe impl<I: ExactLength, J: ExactLength> ExactLength for Zip<I, J> {}
 }

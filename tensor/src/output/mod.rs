@@ -31,10 +31,10 @@ mod share;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use columns::{Columns, FullColumns, ProductSum, add_product, tile_width};
+pub(crate) use columns::{FullColumns, OutputColumns, ProductSum, add_product, tile_width};
 pub(crate) use cursor::Cursor;
-pub(crate) use fresh::Counted;
-pub(crate) use share::{Share, parts_mut, parts_of_groups_mut, share, share_with};
+pub(crate) use fresh::ExactLength;
+pub(crate) use share::{DisjointParts, parts_mut, parts_of_groups_mut, share, share_with};
 
 /// Freshly allocated memory for a result: dense, unique, not yet initialised.
 pub(crate) struct Output<T> {

@@ -21,7 +21,7 @@ use crate::error::{Result, TensorError};
 ///
 /// # Safety
 /// Parts of different indices share no element, and `check` returns for whole written parts only.
-pub(crate) unsafe trait Share {
+pub(crate) unsafe trait DisjointParts {
     /// One part.
     type Part;
     /// The proof that it was written.
@@ -46,7 +46,7 @@ pub(crate) unsafe trait Share {
 
 /// Calls `body` on every part, `grain` consecutive parts at a time, on several threads if `parallel`. The first error
 /// is returned, and parts that have not started by then are skipped.
-pub(crate) fn share<S: Share + Sync>(
+pub(crate) fn share<S: DisjointParts + Sync>(
     parts: S,
     grain: usize,
     parallel: bool,
@@ -56,7 +56,7 @@ pub(crate) fn share<S: Share + Sync>(
 }
 
 /// [`share`] with a state that `init` makes for every `grain` parts: scratch, say.
-pub(crate) fn share_with<S: Share + Sync, C>(
+pub(crate) fn share_with<S: DisjointParts + Sync, C>(
     parts: S,
     grain: usize,
     parallel: bool,
@@ -98,14 +98,14 @@ fn for_each_range(
 
 /// Groups of `group` elements, each in parts of `len` elements; the last part may be shorter.
 #[derive(Clone, Copy)]
-struct Cut {
+struct Chunking {
     groups: usize,
     group: usize,
     per_group: usize,
     len: usize,
 }
 
-impl Cut {
+impl Chunking {
     fn new(numel: usize, group: usize, len: usize) -> Self {
         if numel == 0 {
             return Self { groups: 0, group, per_group: 1, len };
@@ -141,39 +141,39 @@ impl Cut {
 }
 
 /// Parts of a run that is not written yet.
-pub(crate) struct Parts<'a, T> {
+pub(crate) struct RunParts<'a, T> {
     first: *mut T,
-    cut: Cut,
+    cut: Chunking,
     len: usize,
     life: PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: threads access disjoint parts.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+unsafe impl<T: Send> Sync for RunParts<'_, T> {}
 
 impl<'a, T: Copy> Fresh<'a, T> {
     /// Parts of `len` elements; the last one may be shorter.
     #[inline(always)]
-    pub(crate) fn parts(self, len: usize) -> Parts<'a, T> {
+    pub(crate) fn parts(self, len: usize) -> RunParts<'a, T> {
         let numel = self.len();
-        self.cut(Cut::new(numel, numel, len))
+        self.cut(Chunking::new(numel, numel, len))
     }
 
     /// `count` parts of the same length, which may be 0.
-    pub(crate) fn equal_parts(self, count: usize) -> Parts<'a, T> {
+    pub(crate) fn equal_parts(self, count: usize) -> RunParts<'a, T> {
         let numel = self.len();
-        self.cut(Cut::equal(numel, count))
+        self.cut(Chunking::equal(numel, count))
     }
 
     /// Parts of `len` elements within every group of `group` elements.
-    pub(crate) fn parts_of_groups(self, group: usize, len: usize) -> Parts<'a, T> {
+    pub(crate) fn parts_of_groups(self, group: usize, len: usize) -> RunParts<'a, T> {
         let numel = self.len();
-        self.cut(Cut::new(numel, group, len))
+        self.cut(Chunking::new(numel, group, len))
     }
 
     #[inline(always)]
-    fn cut(self, cut: Cut) -> Parts<'a, T> {
-        Parts { first: self.0.as_mut_ptr().cast(), cut, len: self.0.len(), life: PhantomData }
+    fn cut(self, cut: Chunking) -> RunParts<'a, T> {
+        RunParts { first: self.0.as_mut_ptr().cast(), cut, len: self.0.len(), life: PhantomData }
     }
 
     /// Parts from one of the `bounds` to the next. They begin with 0, do not fall, and end with the
@@ -205,7 +205,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
 }
 
 // SAFETY: ranges of different parts are disjoint, and `check` compares the addresses.
-unsafe impl<'a, T: Copy> Share for Parts<'a, T> {
+unsafe impl<'a, T: Copy> DisjointParts for RunParts<'a, T> {
     type Part = Fresh<'a, T>;
     type Done = Full<'a, T>;
     type Whole = Full<'a, T>;
@@ -250,11 +250,11 @@ pub(crate) struct Between<'a, 'b, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: as for `Parts`.
+// SAFETY: as for `RunParts`.
 unsafe impl<T: Send> Sync for Between<'_, '_, T> {}
 
 // SAFETY: the bounds do not fall, and `check` compares the addresses.
-unsafe impl<'a, T: Copy> Share for Between<'a, '_, T> {
+unsafe impl<'a, T: Copy> DisjointParts for Between<'a, '_, T> {
     type Part = Fresh<'a, T>;
     type Done = Full<'a, T>;
     type Whole = Full<'a, T>;
@@ -275,13 +275,13 @@ unsafe impl<'a, T: Copy> Share for Between<'a, '_, T> {
 }
 
 /// Parts of elements that are written already.
-pub(crate) struct PartsMut<'a, T>(Parts<'a, T>);
+pub(crate) struct PartsMut<'a, T>(RunParts<'a, T>);
 
 /// `count` parts of the same length.
 pub(crate) fn parts_mut<T>(elements: &mut [T], count: usize) -> PartsMut<'_, T> {
-    let cut = Cut::equal(elements.len(), count);
+    let cut = Chunking::equal(elements.len(), count);
     let len = elements.len();
-    PartsMut(Parts { first: elements.as_mut_ptr(), cut, len, life: PhantomData })
+    PartsMut(RunParts { first: elements.as_mut_ptr(), cut, len, life: PhantomData })
 }
 
 /// Parts of `len` elements within every group of `group` elements; the last one may be shorter.
@@ -290,13 +290,13 @@ pub(crate) fn parts_of_groups_mut<T>(
     group: usize,
     len: usize,
 ) -> PartsMut<'_, T> {
-    let cut = Cut::new(elements.len(), group, len);
+    let cut = Chunking::new(elements.len(), group, len);
     let len = elements.len();
-    PartsMut(Parts { first: elements.as_mut_ptr(), cut, len, life: PhantomData })
+    PartsMut(RunParts { first: elements.as_mut_ptr(), cut, len, life: PhantomData })
 }
 
 // SAFETY: ranges of different parts are disjoint, and all elements are written.
-unsafe impl<'a, T> Share for PartsMut<'a, T> {
+unsafe impl<'a, T> DisjointParts for PartsMut<'a, T> {
     type Part = &'a mut [T];
     type Done = ();
     type Whole = ();
@@ -317,12 +317,12 @@ unsafe impl<'a, T> Share for PartsMut<'a, T> {
 }
 
 // SAFETY: a part of all is a part of each.
-unsafe impl<'a, T, const N: usize> Share for [PartsMut<'a, T>; N] {
+unsafe impl<'a, T, const N: usize> DisjointParts for [PartsMut<'a, T>; N] {
     type Part = [&'a mut [T]; N];
     type Done = ();
     type Whole = ();
     fn count(&self) -> usize {
-        let count = self.first().map_or(0, Share::count);
+        let count = self.first().map_or(0, DisjointParts::count);
         assert!(self.iter().all(|parts| parts.count() == count));
         count
     }
@@ -335,7 +335,7 @@ unsafe impl<'a, T, const N: usize> Share for [PartsMut<'a, T>; N] {
 }
 
 // SAFETY: a part of the pair is a part of each.
-unsafe impl<A: Share, B: Share> Share for (A, B) {
+unsafe impl<A: DisjointParts, B: DisjointParts> DisjointParts for (A, B) {
     type Part = (A::Part, B::Part);
     type Done = (A::Done, B::Done);
     type Whole = (A::Whole, B::Whole);

@@ -6,7 +6,7 @@
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, Int, Numeric, Scalar};
 
-use super::philox::{Group, LANES, Stream};
+use super::philox::{LANES, PhiloxGroup, PhiloxStream};
 use crate::error::Result;
 use crate::loops::parallel;
 use crate::output::{Fresh, Full, Output, Workspace};
@@ -22,14 +22,14 @@ pub(super) trait Draw<T: Scalar>: Copy + Send + Sync {
     /// Elements per group.
     const PER_GROUP: usize;
     /// The elements of a group, `PER_GROUP` of them.
-    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T>;
+    fn draw<'o>(self, words: &PhiloxGroup, out: Fresh<'o, T>) -> Full<'o, T>;
 }
 
 /// A tensor of draws.
 pub(super) fn fill<T: Scalar, D: Draw<T>>(
     op: &'static str,
     shape: &[usize],
-    stream: Stream,
+    stream: PhiloxStream,
     draw: D,
 ) -> Result<Tensor<T>> {
     let out = Output::<T>::new(op, shape)?;
@@ -42,11 +42,11 @@ pub(super) fn fill<T: Scalar, D: Draw<T>>(
         let mut out = out.cursor();
         let whole = out.next(groups * D::PER_GROUP);
         out.done(whole.par_chunks(CHUNK * D::PER_GROUP, parallel, |chunk, out| {
-            dispatch(Fill { stream, first: (chunk * CHUNK) as u64, draw, out })
+            dispatch(FillGroups { stream, first: (chunk * CHUNK) as u64, draw, out })
         }));
         if rest > 0 {
             let last = last.fresh(D::PER_GROUP);
-            let last = dispatch(Fill { stream, first: groups as u64, draw, out: last });
+            let last = dispatch(FillGroups { stream, first: groups as u64, draw, out: last });
             out.copy_from(&last[..rest]);
         }
         out.finish()
@@ -54,14 +54,14 @@ pub(super) fn fill<T: Scalar, D: Draw<T>>(
 }
 
 /// Whole groups from number `first` on.
-struct Fill<'o, T, D> {
-    stream: Stream,
+struct FillGroups<'o, T, D> {
+    stream: PhiloxStream,
     first: u64,
     draw: D,
     out: Fresh<'o, T>,
 }
 
-impl<'o, T: Scalar, D: Draw<T>> Loop for Fill<'o, T, D> {
+impl<'o, T: Scalar, D: Draw<T>> Loop for FillGroups<'o, T, D> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -125,7 +125,11 @@ impl<T: Float<Acc: Accumulator>> Sample for T {}
 
 /// Writes `f(high, low)` for every element of a group: of one word each, or two.
 #[inline(always)]
-fn each<'o, T: Sample>(words: &Group, out: Fresh<'o, T>, f: impl Fn(u32, u32) -> T) -> Full<'o, T> {
+fn each<'o, T: Sample>(
+    words: &PhiloxGroup,
+    out: Fresh<'o, T>,
+    f: impl Fn(u32, u32) -> T,
+) -> Full<'o, T> {
     let mut out = out.cursor();
     if T::ONE_WORD {
         for high in words {
@@ -154,7 +158,7 @@ pub(super) struct Uniform<T: Sample> {
 impl<T: Sample> Draw<T> for Uniform<T> {
     const PER_GROUP: usize = <T as Sample>::PER_GROUP;
     #[inline(always)]
-    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
+    fn draw<'o>(self, words: &PhiloxGroup, out: Fresh<'o, T>) -> Full<'o, T> {
         each(words, out, |high, low| {
             let fraction = T::Acc::fraction(high, low, T::DIGITS);
             let x = T::narrow(fraction.mul_add(self.span, self.low));
@@ -184,7 +188,7 @@ impl<T: Sample> Normal<T> {
 impl<T: Sample> Draw<T> for Normal<T> {
     const PER_GROUP: usize = <T as Sample>::PER_GROUP;
     #[inline(always)]
-    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
+    fn draw<'o>(self, words: &PhiloxGroup, out: Fresh<'o, T>) -> Full<'o, T> {
         let mut out = out.cursor();
         if T::ONE_WORD {
             for [u, v] in words.as_chunks().0 {
@@ -218,7 +222,7 @@ pub(super) struct Bernoulli<T> {
 impl<T: Scalar> Draw<T> for Bernoulli<T> {
     const PER_GROUP: usize = 4 * LANES;
     #[inline(always)]
-    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
+    fn draw<'o>(self, words: &PhiloxGroup, out: Fresh<'o, T>) -> Full<'o, T> {
         out.map(words.as_flattened(), |word| {
             let success = u64::from(word) < self.threshold;
             if success { self.values[1] } else { self.values[0] }
@@ -237,7 +241,7 @@ pub(super) struct UniformInt<I> {
 impl<I: Int> Draw<I> for UniformInt<I> {
     const PER_GROUP: usize = 2 * LANES;
     #[inline(always)]
-    fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
+    fn draw<'o>(self, words: &PhiloxGroup, out: Fresh<'o, I>) -> Full<'o, I> {
         let mut out = out.cursor();
         for [high, low] in words.as_chunks().0 {
             let part = out.next(LANES).each(|lane| {
@@ -262,7 +266,7 @@ pub(super) struct UniformWide<I> {
 impl<I: Int> Draw<I> for UniformWide<I> {
     const PER_GROUP: usize = LANES;
     #[inline(always)]
-    fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
+    fn draw<'o>(self, words: &PhiloxGroup, out: Fresh<'o, I>) -> Full<'o, I> {
         out.each(|lane| {
             let word =
                 |i: usize| u64::from(words[2 * i][lane]) << 32 | u64::from(words[2 * i + 1][lane]);
@@ -279,12 +283,12 @@ impl<I: Int> Draw<I> for UniformWide<I> {
 
 /// Draws of `f64`, truncated to integers.
 #[derive(Clone, Copy)]
-pub(super) struct Truncated<D>(pub(super) D);
+pub(super) struct TruncatedDraw<D>(pub(super) D);
 
-impl<I: Int, D: Draw<f64>> Draw<I> for Truncated<D> {
+impl<I: Int, D: Draw<f64>> Draw<I> for TruncatedDraw<D> {
     const PER_GROUP: usize = D::PER_GROUP;
     #[inline(always)]
-    fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
+    fn draw<'o>(self, words: &PhiloxGroup, out: Fresh<'o, I>) -> Full<'o, I> {
         let mut reals = [0.0; MOST];
         let reals = self.0.draw(words, Fresh::over(&mut reals[..D::PER_GROUP]));
         out.map(&reals, I::from_f64)

@@ -16,8 +16,8 @@ use std::sync::Mutex;
 
 use t4a_algebra::{Float, Int, Numeric, Scalar};
 
-use self::draw::{Bernoulli, Normal, Truncated, Uniform, UniformInt, UniformWide, fill};
-use self::philox::Stream;
+use self::draw::{Bernoulli, Normal, TruncatedDraw, Uniform, UniformInt, UniformWide, fill};
+use self::philox::PhiloxStream;
 use crate::error::{Result, TensorError};
 use crate::number::Number;
 use crate::tensor::Tensor;
@@ -26,28 +26,28 @@ pub use draw::Sample;
 
 /// A source of random tensors.
 #[derive(Debug)]
-pub struct Generator(Mutex<Option<Stream>>);
+pub struct Generator(Mutex<Option<PhiloxStream>>);
 
 impl Generator {
     /// A generator with a seed.
     pub const fn new(seed: u64) -> Self {
-        Self(Mutex::new(Some(Stream { seed, number: 0 })))
+        Self(Mutex::new(Some(PhiloxStream { seed, number: 0 })))
     }
 
     /// Starts over with a seed.
     pub fn seed(&self, seed: u64) {
-        *self.lock() = Some(Stream { seed, number: 0 });
+        *self.lock() = Some(PhiloxStream { seed, number: 0 });
     }
 
     /// A stream that no one else gets.
-    fn stream(&self) -> Stream {
+    fn stream(&self) -> PhiloxStream {
         let mut state = self.lock();
-        let stream = state.unwrap_or_else(|| Stream { seed: entropy(), number: 0 });
-        *state = Some(Stream { number: stream.number.wrapping_add(1), ..stream });
+        let stream = state.unwrap_or_else(|| PhiloxStream { seed: entropy(), number: 0 });
+        *state = Some(PhiloxStream { number: stream.number.wrapping_add(1), ..stream });
         stream
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Stream>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<PhiloxStream>> {
         // A panic while holding the lock leaves the state valid.
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -155,7 +155,7 @@ pub fn normal_int<I: Int>(
     deviation: f64,
 ) -> Result<Tensor<I>> {
     let draw: Normal<f64> = normal_draw("normal", mean, deviation)?;
-    fill("normal", shape, generator.stream(), Truncated(draw))
+    fill("normal", shape, generator.stream(), TruncatedDraw(draw))
 }
 
 /// `values[1]` with the given probability, to 2⁻³², else `values[0]`.

@@ -8,14 +8,14 @@
 /// Counters per group.
 pub(super) const LANES: usize = 16;
 /// The four words of sixteen blocks: `group[word][block]`.
-pub(super) type Group = [[u32; LANES]; 4];
+pub(super) type PhiloxGroup = [[u32; LANES]; 4];
 
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 
 /// Ten rounds on sixteen counters.
 #[inline(always)]
-pub(super) fn rounds(mut c: Group, mut key: [u32; 2]) -> Group {
+pub(super) fn rounds(mut c: PhiloxGroup, mut key: [u32; 2]) -> PhiloxGroup {
     for _ in 0..10 {
         let mut next = [[0; LANES]; 4];
         for lane in 0..LANES {
@@ -34,15 +34,15 @@ pub(super) fn rounds(mut c: Group, mut key: [u32; 2]) -> Group {
 
 /// A stream of groups: the seed is the key, the stream the upper half of the counter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stream {
+pub(super) struct PhiloxStream {
     pub(super) seed: u64,
     pub(super) number: u64,
 }
 
-impl Stream {
+impl PhiloxStream {
     /// Group `index` of the stream: blocks `16·index` to `16·index + 15`.
     #[inline(always)]
-    pub(super) fn group(self, index: u64) -> Group {
+    pub(super) fn group(self, index: u64) -> PhiloxGroup {
         let mut counter = [[0; LANES]; 4];
         for lane in 0..LANES {
             let block = index.wrapping_mul(LANES as u64).wrapping_add(lane as u64);
@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn lanes_are_neighbouring_blocks() {
-        let stream = Stream { seed: 0, number: 0 };
+        let stream = PhiloxStream { seed: 0, number: 0 };
         assert_eq!(
             stream.group(0).map(|word| word[0]),
             rounds([[0; LANES]; 4], [0; 2]).map(|w| w[0])
         );
-        let far = Stream { seed: 1, number: 2 }.group(1 << 40);
+        let far = PhiloxStream { seed: 1, number: 2 }.group(1 << 40);
         let block = (1u64 << 44) + 5;
         let counter = [block as u32, (block >> 32) as u32, 2, 0].map(|word| [word; LANES]);
         assert_eq!(far.map(|word| word[5]), rounds(counter, [1, 0]).map(|w| w[0]));

@@ -150,7 +150,7 @@ fn an_element_depends_on_seed_stream_and_position_only() {
         assert!(draw(numel) == long[..numel], "{numel}");
     }
     // Group by group, on this thread and without wide instructions.
-    let stream = Stream { seed: 5, number: 0 };
+    let stream = PhiloxStream { seed: 5, number: 0 };
     let law = normal_draw::<f32>("normal", 0.0, 1.0).unwrap();
     let mut out = [0.0; 64];
     for group in [0, 1, 4000] {

@@ -1,10 +1,10 @@
 //! Reductions across rows: the fastest axis of the operand is kept, or rows are short.
 
 use super::folds::{FoldLoops, Pairwise, TILE, merge_all};
-use super::plan::{Plan, SCRATCH_BYTES};
+use super::plan::{ReducePlan, SCRATCH_BYTES};
 use crate::loops::BALANCED;
 use crate::loops::parallel::{self, SendPtr};
-use crate::loops::stage::Scratch;
+use crate::loops::stage::StagingBuffer;
 
 /// Number of rows folded into one tile before it is merged; bounds the growth of rounding errors.
 pub(super) const ROWS: usize = 256;
@@ -15,7 +15,12 @@ const MANY: usize = 128;
 
 /// # Safety
 /// `dst` takes every result, `n` elements each; the operand is readable.
-pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u8>, n: usize) {
+pub(super) unsafe fn fold_columns(
+    plan: &ReducePlan,
+    fold: &dyn FoldLoops,
+    dst: SendPtr<u8>,
+    n: usize,
+) {
     let ((len, _), (width, across)) = plan.inner();
     let [_, acc_size, out_size] = fold.sizes();
     let k = plan.kept.rank() - 1;
@@ -42,15 +47,15 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
     let slot =
         |group: usize, i: usize| slots.get().wrapping_add((group * outer * width + i) * acc_size);
     parallel::for_each(jobs.div_ceil(per_chunk), parallel, &|chunk| {
-        let mut scratch = Scratch::new();
+        let mut scratch = StagingBuffer::new();
         let blocks = rows.saturating_mul(per_group.div_ceil(ROWS));
         let mut total = Pairwise::new(blocks, most.min(width) * acc_size);
         for job in chunk * per_chunk..((chunk + 1) * per_chunk).min(jobs) {
             let (group, tile) = (job % groups, job / groups);
             let (o, from) = (tile / tiles, tile % tiles * most);
             let cols = most.min(width - from);
-            let to = Plan::position(&plan.kept, 0, k, o) + from as isize * out_step;
-            let base = Plan::position(&plan.kept, 1, k, o) + from as isize * across;
+            let to = ReducePlan::position(&plan.kept, 0, k, o) + from as isize * out_step;
+            let base = ReducePlan::position(&plan.kept, 1, k, o) + from as isize * across;
             let range = group * per_group..((group + 1) * per_group).min(len);
             // SAFETY: rows and columns are in range; jobs have separate slots and results.
             unsafe {
@@ -72,7 +77,7 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
         unsafe {
             merge_all(fold, &|group| slot(group, 0), groups, outer * width);
             for o in 0..outer {
-                let to = Plan::position(&plan.kept, 0, k, o) * out_size as isize;
+                let to = ReducePlan::position(&plan.kept, 0, k, o) * out_size as isize;
                 let out = dst.get().wrapping_offset(to);
                 fold.finish(slot(0, o * width), n, out, out_step, width);
             }
@@ -86,13 +91,13 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
 /// # Safety
 /// Rows and columns are in range; `total` has room for the blocks of rows.
 unsafe fn fold_tile(
-    plan: &Plan,
+    plan: &ReducePlan,
     fold: &dyn FoldLoops,
     base: isize,
     range: std::ops::Range<usize>,
     cols: usize,
     total: &mut Pairwise,
-    scratch: &mut Scratch<SCRATCH_BYTES>,
+    scratch: &mut StagingBuffer<SCRATCH_BYTES>,
 ) -> *mut u8 {
     let ((_, step), (_, across)) = plan.inner();
     // Gathered rows have to fit the scratch.

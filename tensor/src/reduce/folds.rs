@@ -157,18 +157,18 @@ pub(super) trait FoldLoops: Sync {
     unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, pitch: isize, len: usize);
 }
 
-pub(super) struct Typed<T, F>(F, PhantomData<T>);
+pub(super) struct TypedFold<T, F>(F, PhantomData<T>);
 
-impl<F> Typed<(), F> {
+impl<F> TypedFold<(), F> {
     /// The loops of a fold over elements `T`.
-    pub(super) fn new<T>(fold: F) -> Typed<T, F> {
-        Typed(fold, PhantomData)
+    pub(super) fn new<T>(fold: F) -> TypedFold<T, F> {
+        TypedFold(fold, PhantomData)
     }
 }
 
 // SAFETY (every block): the contract of the trait.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl<T: Scalar, F: Fold<T>> FoldLoops for Typed<T, F> {
+impl<T: Scalar, F: Fold<T>> FoldLoops for TypedFold<T, F> {
     fn sizes(&self) -> [usize; 3] {
         [size_of::<T>(), size_of::<F::Acc>(), size_of::<F::Out>()]
     }

@@ -36,10 +36,10 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Plan;
+pub(crate) use plan::ReducePlan;
 
 use columns::{ROWS, fold_columns};
-use folds::{Acc, FoldLoops, Typed};
+use folds::{Acc, FoldLoops, TypedFold};
 use rows::{BLOCK, fold_rows};
 
 /// Maximum number of results for which a reduction across rows needs no plan.
@@ -62,7 +62,8 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
     // SAFETY: the loops are those of the element type.
     unsafe {
         let src = x.as_ptr().cast();
-        let out = run(F::NAME, F::HAS_IDENTITY, &Typed::new::<T>(fold), (x.layout(), src), axes)?;
+        let out =
+            run(F::NAME, F::HAS_IDENTITY, &TypedFold::new::<T>(fold), (x.layout(), src), axes)?;
         Ok(out.retag().with_route(Route::promoted(Path::LoopReduce, F::PROMOTES)))
     }
 }
@@ -114,7 +115,7 @@ unsafe fn run(
             loops.finish(acc, n, out, 1, numel);
         } else if numel > 0 {
             let src = SendPtr(src.cast_mut());
-            let plan = Plan::erased(src, loops.sizes()[0], x, &shape, &reduced);
+            let plan = ReducePlan::erased(src, loops.sizes()[0], x, &shape, &reduced);
             if plan.by_rows() {
                 fold_rows(&plan, loops, SendPtr(out), n);
             } else {

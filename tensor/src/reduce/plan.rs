@@ -6,7 +6,7 @@ use t4a_algebra::Scalar;
 use crate::layout::{Dims, Layout};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel::SendPtr;
-use crate::loops::stage::{self, Scratch};
+use crate::loops::stage::{self, StagingBuffer};
 use crate::tensor::Tensor;
 
 /// Bytes of scratch for gathered rows: many short rows together (bench `backend`, row `sum 262144×4 rows`).
@@ -16,7 +16,7 @@ const SHORT: usize = 16;
 
 /// Axes of a reduction, fused: kept ones in the order of the result, reduced ones in the order of
 /// memory, outermost first.
-pub(crate) struct Plan {
+pub(crate) struct ReducePlan {
     src: SendPtr<u8>,
     /// Bytes per element.
     size: usize,
@@ -25,14 +25,14 @@ pub(crate) struct Plan {
     pub(crate) reduced: Fused<1>,
 }
 
-impl Plan {
+impl ReducePlan {
     /// For a nonempty operand.
     pub(crate) fn new<T: Scalar>(x: &Tensor<T>, shape: &[usize], reduced: &[usize]) -> Self {
         let src = SendPtr(x.as_ptr().cast_mut().cast());
         Self::erased(src, size_of::<T>(), x.layout(), shape, reduced)
     }
 
-    /// [`Plan::new`] of elements of `size` bytes from `src` on.
+    /// [`ReducePlan::new`] of elements of `size` bytes from `src` on.
     pub(super) fn erased(
         src: SendPtr<u8>,
         size: usize,
@@ -131,7 +131,7 @@ impl Plan {
         at: isize,
         step: isize,
         len: usize,
-        scratch: &mut Scratch<SCRATCH_BYTES>,
+        scratch: &mut StagingBuffer<SCRATCH_BYTES>,
     ) -> *const u8 {
         // SAFETY: the caller's contract.
         unsafe { self.tile(at, (1, 0), (len, step), scratch).0 }
@@ -140,13 +140,13 @@ impl Plan {
     /// `rows × cols` elements with contiguous rows, and their pitch: in place or gathered.
     ///
     /// # Safety
-    /// As [`Plan::run`].
+    /// As [`ReducePlan::run`].
     pub(crate) unsafe fn tile(
         &self,
         at: isize,
         (rows, step): (usize, isize),
         (cols, across): (usize, isize),
-        scratch: &mut Scratch<SCRATCH_BYTES>,
+        scratch: &mut StagingBuffer<SCRATCH_BYTES>,
     ) -> (*const u8, isize) {
         if across == 1 || cols == 1 {
             return (self.at(at), step);

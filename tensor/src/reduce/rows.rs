@@ -1,9 +1,9 @@
 //! Reductions along rows: the fastest axis of the operand is reduced.
 
 use super::folds::{FoldLoops, Pairwise, merge_all};
-use super::plan::{Plan, SCRATCH_BYTES};
+use super::plan::{ReducePlan, SCRATCH_BYTES};
 use crate::loops::parallel::{self, SendPtr};
-use crate::loops::stage::Scratch;
+use crate::loops::stage::StagingBuffer;
 
 /// Elements of a row that are folded into one partial result.
 pub(super) const BLOCK: usize = 1 << 14;
@@ -15,12 +15,12 @@ const SLOTS: usize = 1 << 12;
 /// # Safety
 /// The block exists.
 unsafe fn fold_block(
-    plan: &Plan,
+    plan: &ReducePlan,
     fold: &dyn FoldLoops,
     base: isize,
     b: usize,
     acc: *mut u8,
-    scratch: &mut Scratch<SCRATCH_BYTES>,
+    scratch: &mut StagingBuffer<SCRATCH_BYTES>,
 ) {
     let ((len, step), _) = plan.inner();
     let per_row = len.div_ceil(BLOCK);
@@ -41,7 +41,12 @@ unsafe fn fold_block(
 
 /// # Safety
 /// `dst` takes every result, `n` elements each; the operand is readable.
-pub(super) unsafe fn fold_rows(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u8>, n: usize) {
+pub(super) unsafe fn fold_rows(
+    plan: &ReducePlan,
+    fold: &dyn FoldLoops,
+    dst: SendPtr<u8>,
+    n: usize,
+) {
     let ((len, step), (width, across)) = plan.inner();
     let [_, acc_size, out_size] = fold.sizes();
     let blocks = plan.rows_per_result() * len.div_ceil(BLOCK);
@@ -64,7 +69,7 @@ pub(super) unsafe fn fold_rows(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u
                 }
                 return;
             }
-            let mut scratch = Scratch::new();
+            let mut scratch = StagingBuffer::new();
             let mut total = Pairwise::new(blocks, acc_size);
             for i in range {
                 let base = plan.kept_at(i).1;
@@ -94,7 +99,7 @@ pub(super) unsafe fn fold_rows(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u
         for first in (0..blocks).step_by(most) {
             let count = most.min(blocks - first);
             parallel::for_each(count.div_ceil(per_chunk), parallel, &|chunk| {
-                let mut scratch = Scratch::new();
+                let mut scratch = StagingBuffer::new();
                 for b in chunk * per_chunk..((chunk + 1) * per_chunk).min(count) {
                     // SAFETY: the block exists and its slot is written once.
                     unsafe { fold_block(plan, fold, base, first + b, slot(b), &mut scratch) };

@@ -11,13 +11,13 @@ use crate::dtypes;
 use crate::scalars::*;
 
 mod sealed {
-    /// Restricts [`Word`](super::Word) to types whose digits are below 256.
+    /// Restricts [`RadixWord`](super::RadixWord) to types whose digits are below 256.
     pub trait Sealed {}
 }
 use sealed::Sealed;
 
 /// Unsigned words that can be sorted by their digits.
-pub trait Word: Sealed + Copy + Default + Ord + Send + Sync + 'static {
+pub trait RadixWord: Sealed + Copy + Default + Ord + Send + Sync + 'static {
     /// Width.
     const BITS: u32;
     /// The eight bits from `shift` on.
@@ -25,9 +25,9 @@ pub trait Word: Sealed + Copy + Default + Ord + Send + Sync + 'static {
 }
 
 /// A key, and a wider word that holds an index in its low bits.
-pub trait Key: Word + Scalar + BitXor<Output = Self> + BitAnd<Output = Self> {
+pub trait RadixKey: RadixWord + Scalar + BitXor<Output = Self> + BitAnd<Output = Self> {
     /// Key above, index below: orders by key, then by index.
-    type Tagged: Word;
+    type Tagged: RadixWord;
     /// Lowest bit of the key in the tagged word.
     const SHIFT: u32;
     /// All bits set.
@@ -53,7 +53,7 @@ pub trait Key: Word + Scalar + BitXor<Output = Self> + BitAnd<Output = Self> {
 macro_rules! words {
     ($($t:ident)*) => {$(
         impl Sealed for $t {}
-        impl Word for $t {
+        impl RadixWord for $t {
             const BITS: u32 = $t::BITS;
             #[inline(always)]
             fn digit(self, shift: u32) -> usize {
@@ -67,7 +67,7 @@ words!(u8 u16 u32 u64 u128);
 
 macro_rules! keys {
     ($($t:ident in $tagged:ident at $shift:literal),*) => {$(
-        impl Key for $t {
+        impl RadixKey for $t {
             type Tagged = $tagged;
             const SHIFT: u32 = $shift;
             const ONES: Self = $t::MAX;
@@ -106,7 +106,7 @@ keys!(u8 in u64 at 32, u16 in u64 at 32, u32 in u64 at 32, u64 in u128 at 64);
 /// The unsigned word of `N` bytes.
 pub trait WordOf<const N: usize> {
     /// The word.
-    type Word: Key;
+    type Word: RadixKey;
 }
 
 /// Maps a size to the unsigned integer of that size.
@@ -136,7 +136,7 @@ pub struct Order<K> {
     negative_zero: K,
 }
 
-impl<K: Key> Order<K> {
+impl<K: RadixKey> Order<K> {
     /// The order, or its reverse.
     #[inline]
     pub fn reversed(self, reversed: bool) -> Self {
@@ -180,7 +180,7 @@ impl<K: Key> Order<K> {
 /// every number. In sorts with indices, zeros are equal.
 pub trait SortKey: crate::Element {
     /// Words of the same size.
-    type Key: Key;
+    type Key: RadixKey;
     /// Order of the words of elements.
     const ORDER: Order<Self::Key>;
 }

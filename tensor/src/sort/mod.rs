@@ -17,13 +17,13 @@ mod top;
 
 use t4a_algebra::{Int, Scalar};
 
-pub use keys::{Key, Order, SortKey, Word};
+pub use keys::{Order, RadixKey, RadixWord, SortKey};
 pub use top::{argtopk, topk};
 
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel;
-use crate::output::{Counted, Filled, Output, Share, parts_mut, share_with};
+use crate::output::{DisjointParts, ExactLength, Filled, Output, parts_mut, share_with};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -52,7 +52,7 @@ pub fn sort<T: SortKey>(x: Tensor<T>, axis: usize, descending: bool) -> Result<T
     unsafe { Ok(sort_words(words_of(x), axis, T::ORDER.reversed(descending))?.retag()) }
 }
 
-fn sort_words<K: Key>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tensor<K>> {
+fn sort_words<K: RadixKey>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tensor<K>> {
     check_axis("sort", axis, x.rank())?;
     let len = x.shape()[axis];
     let (mut rows, back) = to_rows(x, axis)?;
@@ -61,7 +61,7 @@ fn sort_words<K: Key>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tens
     each_row(
         parts,
         len,
-        || Words::<K>::new(len, 0),
+        || RowWords::<K>::new(len, 0),
         |words, _, row, threads| {
             let [words, other] = words.both();
             for (word, &x) in words.iter_mut().zip(&*row) {
@@ -93,7 +93,7 @@ pub fn sort_with_indices<T: SortKey, I: Int>(
     Ok((unsafe { values.retag() }, indices))
 }
 
-fn sort_words_with_indices<K: Key, I: Int>(
+fn sort_words_with_indices<K: RadixKey, I: Int>(
     x: Tensor<K>,
     axis: usize,
     order: Order<K>,
@@ -104,7 +104,7 @@ fn sort_words_with_indices<K: Key, I: Int>(
     let (elements, count, len) = elements_of(&rows);
     let (values, indices) = values.try_write_both(indices, |values, indices| {
         let parts = (values.equal_parts(count), indices.equal_parts(count));
-        let scratch = || Words::<K::Tagged>::new(len, K::SHIFT);
+        let scratch = || RowWords::<K::Tagged>::new(len, K::SHIFT);
         each_row(parts, len, scratch, |words, row, (values, indices), threads| {
             let row = &elements[row * len..(row + 1) * len];
             let words = sort_tagged(row, order, words, threads)?;
@@ -128,12 +128,16 @@ pub fn argsort<T: SortKey, I: Int>(
     argsort_words(words_of(x.clone()), axis, T::ORDER.reversed(descending))
 }
 
-fn argsort_words<K: Key, I: Int>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tensor<I>> {
+fn argsort_words<K: RadixKey, I: Int>(
+    x: Tensor<K>,
+    axis: usize,
+    order: Order<K>,
+) -> Result<Tensor<I>> {
     let op = "argsort";
     let (rows, back) = prepare::<K, I>(op, x, axis)?;
     let (elements, count, len) = elements_of(&rows);
     let indices = Output::<I>::new(op, rows.shape())?.try_write(|indices| {
-        let scratch = || Words::<K::Tagged>::new(len, K::SHIFT);
+        let scratch = || RowWords::<K::Tagged>::new(len, K::SHIFT);
         each_row(indices.equal_parts(count), len, scratch, |words, row, indices, threads| {
             let row = &elements[row * len..(row + 1) * len];
             Ok(indices.extend(places::<K, I>(sort_tagged(row, order, words, threads)?)))
@@ -157,9 +161,9 @@ fn elements_of<T: Scalar>(rows: &Tensor<T>) -> (&[T], usize, usize) {
 }
 
 /// Words of a row, and scratch for their sort.
-struct Words<W>(Filled<W>, Filled<W>);
+struct RowWords<W>(Filled<W>, Filled<W>);
 
-impl<W: Word> Words<W> {
+impl<W: RadixWord> RowWords<W> {
     fn new(len: usize, low: u32) -> Result<Self> {
         let zero = W::default();
         Ok(Self(Filled::new(len, zero)?, Filled::new(radix::spare::<W>(len, low), zero)?))
@@ -171,10 +175,10 @@ impl<W: Word> Words<W> {
 }
 
 /// The words of a row with their indices, in order.
-fn sort_tagged<'a, K: Key>(
+fn sort_tagged<'a, K: RadixKey>(
     row: &[K],
     order: Order<K>,
-    words: &'a mut Words<K::Tagged>,
+    words: &'a mut RowWords<K::Tagged>,
     threads: bool,
 ) -> Result<&'a mut [K::Tagged]> {
     let [words, other] = words.both();
@@ -184,20 +188,20 @@ fn sort_tagged<'a, K: Key>(
 }
 
 /// Makes words of the elements of a row and their indices.
-fn tag<K: Key>(row: &[K], order: Order<K>, words: &mut [K::Tagged]) {
+fn tag<K: RadixKey>(row: &[K], order: Order<K>, words: &mut [K::Tagged]) {
     for (i, (word, &x)) in words.iter_mut().zip(row).enumerate() {
         *word = order.stable_key(x).tag(i);
     }
 }
 
 /// The indices of words.
-fn places<K: Key, I: Int>(words: &[K::Tagged]) -> impl Counted<Item = I> {
+fn places<K: RadixKey, I: Int>(words: &[K::Tagged]) -> impl ExactLength<Item = I> {
     words.iter().map(|&word| I::from_i64(K::index(word) as i64))
 }
 
 /// Calls `body(scratch, row, part, threads)` for every row and its part of the result: rows on several
 /// threads, or several threads within each row if there are few.
-fn each_row<S: Share + Sync, C>(
+fn each_row<S: DisjointParts + Sync, C>(
     parts: S,
     len: usize,
     scratch: impl Fn() -> Result<C> + Sync,

@@ -5,7 +5,7 @@
 
 use std::slice::IterMut;
 
-use super::keys::Word;
+use super::keys::RadixWord;
 use crate::error::Result;
 use crate::loops::parallel;
 use crate::storage::collect;
@@ -18,19 +18,19 @@ const DIGITS_FROM: usize = 160;
 const GROUP: usize = 8;
 
 /// Number of passes that sort words above a bit, and number of spare words that they need.
-fn passes<W: Word>(len: usize, low: u32) -> (usize, usize) {
+fn passes<W: RadixWord>(len: usize, low: u32) -> (usize, usize) {
     let passes = (W::BITS - low).div_ceil(8) as usize;
     (passes, if len < DIGITS_FROM * passes { 0 } else { len })
 }
 
 /// Number of spare words that [`sort`] needs for up to `len` words.
-pub(super) fn spare<W: Word>(len: usize, low: u32) -> usize {
+pub(super) fn spare<W: RadixWord>(len: usize, low: u32) -> usize {
     passes::<W>(len, low).1
 }
 
 /// Sorts the words; the result is in one of the two slices. Bits below `low` are in ascending order already where the
 /// bits above agree; `other` has at least [`spare`] words.
-pub(super) fn sort<'a, W: Word>(
+pub(super) fn sort<'a, W: RadixWord>(
     words: &'a mut [W],
     other: &'a mut [W],
     low: u32,
@@ -61,7 +61,7 @@ type Digits = [usize; 256];
 
 /// Stable distribution by one digit, with a table for every part of the words. Returns `false` without any work if all
 /// words have the same digit.
-fn distribute<W: Word>(
+fn distribute<W: RadixWord>(
     from: &[W],
     to: &mut [W],
     shift: u32,
@@ -94,7 +94,7 @@ fn distribute<W: Word>(
     Ok(true)
 }
 
-fn count<W: Word>(words: &[W], shift: u32, table: &mut Digits) {
+fn count<W: RadixWord>(words: &[W], shift: u32, table: &mut Digits) {
     table.fill(0);
     for word in words {
         table[word.digit(shift)] += 1;
@@ -102,7 +102,7 @@ fn count<W: Word>(words: &[W], shift: u32, table: &mut Digits) {
 }
 
 /// Stores every word after those of lower digits and earlier ones of the same digit.
-fn scatter<W: Word>(words: &[W], shift: u32, table: &mut Digits, to: &mut [W]) {
+fn scatter<W: RadixWord>(words: &[W], shift: u32, table: &mut Digits, to: &mut [W]) {
     let mut next = 0;
     for count in table.iter_mut() {
         next += std::mem::replace(count, next);
@@ -124,7 +124,7 @@ fn scatter<W: Word>(words: &[W], shift: u32, table: &mut Digits, to: &mut [W]) {
 }
 
 /// Stores every word in the run of its digit.
-fn scatter_into<W: Word>(words: &[W], shift: u32, runs: &mut [IterMut<'_, W>; 256]) {
+fn scatter_into<W: RadixWord>(words: &[W], shift: u32, runs: &mut [IterMut<'_, W>; 256]) {
     let mut take = |word: W| runs[word.digit(shift)].next();
     let (groups, rest) = words.as_chunks::<GROUP>();
     for group in groups {

@@ -9,18 +9,18 @@ use crate::any::FromNumber;
 use crate::dtype::Element;
 use crate::testing::{Mix, SHAPES, elements, indices, layouts};
 
-trait Total: SortKey + Element + FromNumber {
+trait TotalOrder: SortKey + Element + FromNumber {
     fn total(&self, other: &Self) -> Ordering;
 }
 
 macro_rules! total {
     (ord: $($t:ident)*) => {$(
-        impl Total for $t {
+        impl TotalOrder for $t {
             fn total(&self, other: &Self) -> Ordering { self.cmp(other) }
         }
     )*};
     (float: $($t:ident)*) => {$(
-        impl Total for $t {
+        impl TotalOrder for $t {
             fn total(&self, other: &Self) -> Ordering {
                 let zero = <$t>::from_bits(0);
                 if *self == zero && *other == zero {
@@ -37,7 +37,7 @@ total!(ord: i64 i32 i16 i8 u64 u32 u16 u8 bool);
 total!(float: f64 f32 f16 bf16);
 
 /// Checks every lane of the results against a stable sort of the input.
-fn check<T: Total>(x: &Tensor<T>, axis: usize, context: &str) {
+fn check<T: TotalOrder>(x: &Tensor<T>, axis: usize, context: &str) {
     let n = x.shape()[axis];
     let mut lanes = x.shape().to_vec();
     lanes[axis] = 1;
@@ -79,7 +79,7 @@ fn check<T: Total>(x: &Tensor<T>, axis: usize, context: &str) {
     }
 }
 
-fn row<T: Total>() {
+fn row<T: TotalOrder>() {
     for shape in SHAPES {
         for axis in 0..shape.len() {
             for (name, x) in layouts::<T>(shape) {
@@ -202,7 +202,7 @@ fn rejected_arguments() {
 /// Zeros of both signs are equal: they keep their order and their signs.
 #[test]
 fn zeros_keep_their_places() {
-    fn zeros<T: Total>(from: impl Fn(f64) -> T, bits: impl Fn(T) -> u64) {
+    fn zeros<T: TotalOrder>(from: impl Fn(f64) -> T, bits: impl Fn(T) -> u64) {
         let n = 1000;
         let x = Tensor::from_fn(&[n], |i| from([0.0, -0.0, -1.0, 2.0, -0.0][i % 5])).unwrap();
         for descending in [false, true] {

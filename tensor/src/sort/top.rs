@@ -8,8 +8,8 @@ use t4a_algebra::simd::{Loop, dispatch};
 
 use super::radix;
 use super::{
-    Key, Order, ROUTE, SortKey, Words, each_row, elements_of, places, prepare, sort_tagged, tag,
-    words_of,
+    Order, ROUTE, RadixKey, RowWords, SortKey, each_row, elements_of, places, prepare, sort_tagged,
+    tag, words_of,
 };
 use crate::error::{Result, TensorError};
 use crate::layout::Dims;
@@ -55,7 +55,7 @@ pub fn argtopk<T: SortKey, I: Int>(
     Ok(topk_words("argtopk", words_of(x.clone()), axis, k, order)?.1)
 }
 
-fn topk_words<K: Key, I: Int>(
+fn topk_words<K: RadixKey, I: Int>(
     op: &'static str,
     x: Tensor<K>,
     axis: usize,
@@ -79,7 +79,7 @@ fn topk_words<K: Key, I: Int>(
     let low = if room == len { K::SHIFT } else { 0 };
     let (values, indices) = values.try_write_both(indices, |values, indices| {
         let parts = (values.equal_parts(count), indices.equal_parts(count));
-        let scratch = || Words::<K::Tagged>::new(room, low);
+        let scratch = || RowWords::<K::Tagged>::new(room, low);
         each_row(parts, len, scratch, |words, row, (values, indices), threads| {
             let row = &elements[row * len..(row + 1) * len];
             let words = if room == len {
@@ -97,12 +97,12 @@ fn topk_words<K: Key, I: Int>(
 }
 
 /// The k smallest words of a row, sorted. Requires memory for `capacity + BLOCK` words.
-fn scan<'a, K: Key>(
+fn scan<'a, K: RadixKey>(
     row: &[K],
     k: usize,
     order: Order<K>,
     capacity: usize,
-    words: &'a mut Words<K::Tagged>,
+    words: &'a mut RowWords<K::Tagged>,
 ) -> Result<&'a mut [K::Tagged]> {
     let [words, other] = words.both();
     let (head, tail) = row.split_at(capacity);
@@ -130,7 +130,7 @@ fn scan<'a, K: Key>(
 }
 
 /// Moves the k smallest words to the front; returns the key of the k-th.
-fn cut<K: Key>(words: &mut [K::Tagged], k: usize) -> K {
+fn cut<K: RadixKey>(words: &mut [K::Tagged], k: usize) -> K {
     K::of(*words.select_nth_unstable(k - 1).1)
 }
 
@@ -141,7 +141,7 @@ struct AnyBelow<'a, K> {
     order: Order<K>,
 }
 
-impl<K: Key> Loop for AnyBelow<'_, K> {
+impl<K: RadixKey> Loop for AnyBelow<'_, K> {
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {

@@ -58,8 +58,8 @@ pub fn attention<T: Float>(
     options: &AttentionOptions,
 ) -> Result<Tensor<T>> {
     let op = "attention";
-    let Operands { sizes: [b, h, queries, keys, d, e], query, key, value, mask, bias } =
-        Operands::new(op, [query, key, value], mask, bias, options)?;
+    let AttentionOperands { sizes: [b, h, queries, keys, d, e], query, key, value, mask, bias } =
+        AttentionOperands::new(op, [query, key, value], mask, bias, options)?;
     let out = Output::<T>::new(op, &[b, h, queries, e])?;
     let blocks = queries.div_ceil(QUERIES);
     let work = (b * h * queries).saturating_mul(keys).saturating_mul(d + e + 8);
@@ -84,7 +84,7 @@ pub fn attention<T: Float>(
             let scores = &mut scores.fresh(rows * cols).product(op, q, k.transpose())?;
             dispatch(Scale { scores, scale, softcap: options.softcap });
             adjust(scores, cols, [at[0], at[1], first, start], (&mask, &bias), causal);
-            dispatch(Update { scores, cols, out, e, max: &mut max, sum: &mut sum });
+            dispatch(OnlineSoftmax { scores, cols, out, e, max: &mut max, sum: &mut sum });
             let p = View::of(scores).matrix(op, 0, (rows, cols), (cols as isize, 1))?;
             add_product(op, out, p, v)?;
         }
@@ -103,7 +103,7 @@ pub fn attention<T: Float>(
 }
 
 /// The operands, broadcast to common batch and head axes.
-struct Operands<T> {
+struct AttentionOperands<T> {
     /// Batch, heads, queries, keys, features of queries and of values.
     sizes: [usize; 6],
     query: Tensor<T>,
@@ -113,7 +113,7 @@ struct Operands<T> {
     bias: Option<Tensor<T>>,
 }
 
-impl<T: Float> Operands<T> {
+impl<T: Float> AttentionOperands<T> {
     fn new(
         op: &'static str,
         [query, key, value]: [&Tensor<T>; 3],
@@ -243,7 +243,7 @@ impl<T: Float> Loop for Scale<'_, T> {
 
 /// Updates the running maxima and sums with a tile of scores: scores become `e^(s − m)`, and the accumulated output is
 /// rescaled to the new maximum m.
-struct Update<'a, T> {
+struct OnlineSoftmax<'a, T> {
     scores: &'a mut [T],
     cols: usize,
     out: &'a mut [T],
@@ -252,7 +252,7 @@ struct Update<'a, T> {
     sum: &'a mut [T; QUERIES],
 }
 
-impl<T: Float> Loop for Update<'_, T> {
+impl<T: Float> Loop for OnlineSoftmax<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {

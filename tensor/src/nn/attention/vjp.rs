@@ -13,7 +13,7 @@
 use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
-use super::{AttentionOptions, Operands, Scale, adjust, matrix};
+use super::{AttentionOperands, AttentionOptions, Scale, adjust, matrix};
 use crate::error::{Result, TensorError};
 use crate::layout::Dims;
 use crate::loops::parallel;
@@ -57,8 +57,8 @@ pub fn attention_vjp<T: Float>(
     let op = "attention_vjp";
     let shapes = operands.map(Tensor::shape);
     let bias_shape = bias.map(Tensor::shape).filter(|_| with_bias);
-    let Operands { sizes: [b, h, queries, keys, d, e], query, key, value, mask, bias } =
-        Operands::new(op, operands, mask, bias, options)?;
+    let AttentionOperands { sizes: [b, h, queries, keys, d, e], query, key, value, mask, bias } =
+        AttentionOperands::new(op, operands, mask, bias, options)?;
     if dy.shape() != [b, h, queries, e] {
         let required = "the shape of the result";
         return Err(TensorError::shapes(op, dy.shape(), &[b, h, queries, e], required));
@@ -92,7 +92,7 @@ pub fn attention_vjp<T: Float>(
             };
             adjust(p, keys, from, (&mask, &bias), causal);
             let g = &mut grads.fresh(rows * keys).product(op, o, v.transpose())?;
-            dispatch(Softmax { p, g, keys });
+            dispatch(SoftmaxCotangent { p, g, keys });
             let tile = |x| View::of(x).matrix(op, 0, (rows, keys), (keys as isize, 1));
             add_product(op, dv, tile(p)?.transpose(), o)?;
             if all {
@@ -134,13 +134,13 @@ fn sum_to<T: Float>(x: &Tensor<T>, shape: &[usize]) -> Result<Tensor<T>> {
 
 /// Row by row: scores become `P`, cotangents of P become `S̄ = P∘(P̄ − Σ P·P̄)`. A row that is hidden
 /// altogether becomes 0.
-struct Softmax<'a, T> {
+struct SoftmaxCotangent<'a, T> {
     p: &'a mut [T],
     g: &'a mut [T],
     keys: usize,
 }
 
-impl<T: Float> Loop for Softmax<'_, T> {
+impl<T: Float> Loop for SoftmaxCotangent<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {

@@ -16,12 +16,12 @@ use crate::storage::collect;
 
 /// Positions of a plane split into phases, each a dense volume of the same size.
 #[derive(Clone, Copy)]
-pub(super) struct Grid {
+pub(super) struct PhaseGrid {
     pub(super) s: [usize; 3],
     pub(super) size: [usize; 3],
 }
 
-impl Grid {
+impl PhaseGrid {
     pub(super) fn volume(&self) -> usize {
         self.size.iter().product()
     }
@@ -95,13 +95,13 @@ impl Grid {
 }
 
 /// The grid of a padded x, and the offset of every window element on it.
-pub(super) fn windows(g: &Geometry) -> Result<(Grid, Vec<usize>)> {
-    let grid = Grid { s: g.stride, size: std::array::from_fn(|i| g.on_grid(i)) };
+pub(super) fn windows(g: &Geometry) -> Result<(PhaseGrid, Vec<usize>)> {
+    let grid = PhaseGrid { s: g.stride, size: std::array::from_fn(|i| g.on_grid(i)) };
     Ok((grid, places(g, &grid)?))
 }
 
 /// The offset of every window element on a grid.
-pub(super) fn places(g: &Geometry, grid: &Grid) -> Result<Vec<usize>> {
+pub(super) fn places(g: &Geometry, grid: &PhaseGrid) -> Result<Vec<usize>> {
     let places = elements(g).map(|k| grid.place(std::array::from_fn(|i| k[i] * g.dilation[i])));
     collect(g.planes()[1], places)
 }
@@ -113,7 +113,7 @@ pub(super) fn elements(g: &Geometry) -> impl Iterator<Item = [usize; 3]> + use<>
 }
 
 /// Offset of every window element of `channels` channels with consecutive grids.
-pub(super) fn taps(channels: usize, grid: &Grid, places: &[usize]) -> Result<Vec<usize>> {
+pub(super) fn taps(channels: usize, grid: &PhaseGrid, places: &[usize]) -> Result<Vec<usize>> {
     let of = |channel: usize| places.iter().map(move |place| channel * grid.len() + place);
     collect(channels * places.len(), (0..channels).flat_map(of))
 }

@@ -8,7 +8,7 @@ use super::geometry::Geometry;
 use crate::error::Result;
 use crate::kernels::fold::Sum;
 use crate::loops::parallel;
-use crate::output::{Columns, FullColumns, Output, share_with};
+use crate::output::{FullColumns, Output, OutputColumns, share_with};
 use crate::reduce::reduce;
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
@@ -30,7 +30,7 @@ pub(super) fn nth(total: usize, step: usize, i: usize) -> Range<usize> {
 }
 
 /// One summand of a block of a weight.
-pub(super) struct Part {
+pub(super) struct WeightTerm {
     pub(super) group: usize,
     /// Channels of x in the group.
     pub(super) channels: Range<usize>,
@@ -44,7 +44,7 @@ pub(super) fn weight_in_parts<T: Float, C>(
     channels: usize,
     least: usize,
     scratch: impl Fn() -> Result<C> + Sync,
-    body: impl for<'a> Fn(&mut C, Part, Columns<'a, T>) -> Result<FullColumns<'a, T>> + Sync,
+    body: impl for<'a> Fn(&mut C, WeightTerm, OutputColumns<'a, T>) -> Result<FullColumns<'a, T>> + Sync,
 ) -> Result<Tensor<T>> {
     let [_, k, _] = g.planes();
     let blocks = g.c.div_ceil(channels);
@@ -59,7 +59,7 @@ pub(super) fn weight_in_parts<T: Float, C>(
         let columns = w.columns([g.o, g.c * k], channels * k);
         share_with(columns, 1, parallel, scratch, |scratch, task, w| {
             let (part, rest) = (task / (g.groups * blocks), task % (g.groups * blocks));
-            let part = Part {
+            let part = WeightTerm {
                 group: rest / blocks,
                 channels: nth(g.c, channels, rest % blocks),
                 images: nth(g.n, images, part),

@@ -27,14 +27,14 @@ const LEAST: usize = 64;
 /// Bytes of a tile of that few positions.
 const MOST_BYTES: usize = 16 << 20;
 /// Tile sizes of the matrix of windows.
-struct Tiles {
+struct WindowTiles {
     /// Channels of x per tile.
     channels: usize,
     /// Positions of y per tile.
     positions: usize,
 }
 
-impl Tiles {
+impl WindowTiles {
     fn new<T>(g: &Geometry, least_tasks: usize) -> Self {
         let [_, k, y] = g.planes();
         let share = (g.c * g.n * g.groups).div_ceil(least_tasks).max(1);
@@ -71,7 +71,7 @@ pub(super) fn forward<T: Float>(
 ) -> Result<Tensor<T>> {
     let op = "conv";
     let [x_plane, k, y_plane] = g.planes();
-    let tiles = Tiles::new::<T>(g, 1);
+    let tiles = WindowTiles::new::<T>(g, 1);
     let per_image = y_plane.div_ceil(tiles.positions);
     let (xs, ws) = (x.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
     let bias = bias.map(row_major).transpose()?;
@@ -124,7 +124,7 @@ pub(super) fn adjoint<T: Float>(
 ) -> Result<Tensor<T>> {
     let op = "conv";
     let [x_plane, k, y_plane] = g.planes();
-    let tiles = Tiles::new::<T>(g, TASKS);
+    let tiles = WindowTiles::new::<T>(g, TASKS);
     let blocks = g.c.div_ceil(tiles.channels);
     let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
     // The channels of an image are adjacent.
@@ -155,7 +155,7 @@ pub(super) fn adjoint<T: Float>(
 pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
     let op = "conv_weight";
     let [x_plane, k, y_plane] = g.planes();
-    let tiles = Tiles::new::<T>(g, 1);
+    let tiles = WindowTiles::new::<T>(g, 1);
     let channels = tiles.channels.min(g.c.div_ceil(4).max(64usize.div_ceil(k)));
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let direct = g.is_pointwise();

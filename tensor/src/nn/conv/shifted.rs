@@ -10,10 +10,10 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{self, Grid, elements};
+use super::grid::{self, PhaseGrid, elements};
 use super::parts::{TASKS, in_a_row};
 use super::strips::{Size, Strips};
-use super::sums::{CHANNELS, SLACK, Sum, WIDE, blocks, ranges};
+use super::sums::{CHANNELS, SLACK, ShiftedSum, WIDE, blocks, ranges};
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
@@ -26,7 +26,7 @@ pub(super) fn worthwhile(g: &Geometry) -> bool {
     parallel::worthwhile_narrow_steps(g.work())
 }
 
-/// `w(group, tap, channel)` of `channels` channels per group, in the access order of [`Sum`].
+/// `w(group, tap, channel)` of `channels` channels per group, in the access order of [`ShiftedSum`].
 fn packed<T: Float>(
     groups: usize,
     taps: usize,
@@ -134,7 +134,7 @@ fn sums<T: Float>(
             grid.spread(parts, strip.size, strip.at, src);
             for range in ranges(g.o, most) {
                 let init = begun(bias, group * g.o, &range);
-                dispatch(Sum {
+                dispatch(ShiftedSum {
                     src: &src[..],
                     offsets: &offsets,
                     weights: &ws[(group * g.o + range.start) * taps..][..range.len() * taps],
@@ -161,9 +161,9 @@ fn sums<T: Float>(
 }
 
 /// Access pattern of the adjoint in y: for every phase of x its window elements, sorted by phase.
-struct Reads {
-    from: Grid,
-    to: Grid,
+struct AdjointReads {
+    from: PhaseGrid,
+    to: PhaseGrid,
     /// Zeros before y.
     most: [usize; 3],
     /// Phase, window element and offset in a plane of y.
@@ -171,7 +171,7 @@ struct Reads {
     run: usize,
 }
 
-impl Reads {
+impl AdjointReads {
     fn new(g: &Geometry) -> Result<Self> {
         let k = g.planes()[1];
         // Window element k shifts y by q_k = k·d div s within phase k·d mod s.
@@ -180,7 +180,7 @@ impl Reads {
         let reach: [usize; 3] =
             std::array::from_fn(|i| (g.x[i] - 1 + g.padding[i]) / g.stride[i] + 1);
         let size = std::array::from_fn(|i| reach[i] + most[i]);
-        let from = Grid { s: [1; 3], size };
+        let from = PhaseGrid { s: [1; 3], size };
         let phase = |k: [usize; 3]| {
             (0..3).fold(0, |phase, i| phase * g.stride[i] + k[i] * g.dilation[i] % g.stride[i])
         };
@@ -191,7 +191,7 @@ impl Reads {
         let mut all: Vec<_> = collect(k, elements(g).enumerate().map(read))?;
         all.sort_unstable();
         let run = from.linear(reach.map(|n| n - 1)) + 1;
-        Ok(Self { from, to: Grid { s: g.stride, size }, most, all, run })
+        Ok(Self { from, to: PhaseGrid { s: g.stride, size }, most, all, run })
     }
 
     /// The window elements of a phase, as a range of all.
@@ -209,7 +209,7 @@ pub(super) fn adjoint<T: Float>(
     g: &Geometry,
 ) -> Result<Tensor<T>> {
     let [x_plane, k, y_plane] = g.planes();
-    let reads = Reads::new(g)?;
+    let reads = AdjointReads::new(g)?;
     let (from, to) = (reads.from, reads.to);
     let phases: usize = g.stride.iter().product();
     let bias = bias.map(row_major).transpose()?;
@@ -247,7 +247,7 @@ pub(super) fn adjoint<T: Float>(
                     let own = reads.of(phase);
                     let (first, last) = (own.start * g.o, own.end * g.o);
                     // The last block may overlap the next phase, which is written later.
-                    dispatch(Sum {
+                    dispatch(ShiftedSum {
                         src: &src,
                         offsets: &offsets[first..last],
                         weights: &weights[first * range.len()..last * range.len()],

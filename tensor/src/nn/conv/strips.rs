@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::geometry::Geometry;
-use super::grid::{Grid, windows};
+use super::grid::{PhaseGrid, windows};
 use crate::error::Result;
 
 /// Sizes of the strips of y.
@@ -25,7 +25,7 @@ pub(super) struct Strips<'a> {
     /// Positions of y along the axis.
     lines: usize,
     /// Of one strip.
-    pub(super) grid: Grid,
+    pub(super) grid: PhaseGrid,
     /// Every window element on the grid.
     pub(super) places: Vec<usize>,
 }

@@ -2,7 +2,7 @@
 //! side is used for all of them.
 //!
 //! Accumulators are arrays by value with constant indices, which the compiler keeps in vector registers; with slices
-//! and iterators they were scalar (bench `nn`, rows `planes`). Channels of [`Sum`] are unrolled: as a loop, eight of
+//! and iterators they were scalar (bench `nn`, rows `planes`). Channels of [`ShiftedSum`] are unrolled: as a loop, eight of
 //! them were vectorised along the taps for 512 bits, 60 times slower.
 
 use std::ops::Range;
@@ -14,12 +14,12 @@ use crate::nn::lanes;
 
 /// Maximum number of channels at a time.
 pub(super) const CHANNELS: usize = 4;
-/// Number of channels of [`Sum`] at a time with 32 registers of 512 bits.
+/// Number of channels of [`ShiftedSum`] at a time with 32 registers of 512 bits.
 pub(super) const WIDE: usize = 8;
 /// Elements past the end of a source that the last block of a run may touch.
 pub(super) const SLACK: usize = 32;
 
-/// Channels of [`Sum`] at a time on this machine.
+/// Channels of [`ShiftedSum`] at a time on this machine.
 pub(super) fn most() -> usize {
     if Isa::detect() == Isa::Avx512 { WIDE } else { CHANNELS }
 }
@@ -59,7 +59,7 @@ fn block<T: Float, const B: usize>(x: &[T], at: usize) -> [T; B] {
 }
 
 /// `out[r·pitch + i] = init_r + Σ w_r·src[offset + i]` over the taps (offset, w), of whole blocks of a run.
-pub(super) struct Sum<'a, T> {
+pub(super) struct ShiftedSum<'a, T> {
     pub(super) src: &'a [T],
     pub(super) offsets: &'a [usize],
     /// One per channel for every tap.
@@ -71,7 +71,7 @@ pub(super) struct Sum<'a, T> {
     pub(super) out: &'a mut [T],
 }
 
-impl<T: Float> Sum<'_, T> {
+impl<T: Float> ShiftedSum<'_, T> {
     #[inline(always)]
     fn channels<const R: usize, const B: usize>(&mut self, run: Range<usize>) {
         let Self { src, offsets, weights, init, pitch, .. } = *self;
@@ -94,7 +94,7 @@ impl<T: Float> Sum<'_, T> {
     }
 }
 
-impl<T: Float> Loop for Sum<'_, T> {
+impl<T: Float> Loop for ShiftedSum<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(mut self) {

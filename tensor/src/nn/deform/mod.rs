@@ -20,8 +20,8 @@ use std::ops::Range;
 use t4a_algebra::Float;
 use t4a_algebra::gemm::MatRef;
 
+use self::shapes::DeformGeometry;
 pub use self::shapes::DeformOptions;
-use self::shapes::Geometry;
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
@@ -42,7 +42,7 @@ const OUTSIDE: usize = usize::MAX;
 
 /// Sampling point of a window element.
 #[derive(Clone, Copy)]
-struct Point<T> {
+struct SamplingPoint<T> {
     /// Offsets of the elements above left, above right, below left and below right.
     at: [usize; 4],
     /// Distances of the point below and right of the first element.
@@ -51,7 +51,7 @@ struct Point<T> {
     mask: T,
 }
 
-impl<T: Float> Point<T> {
+impl<T: Float> SamplingPoint<T> {
     const NOWHERE: Self = Self { at: [OUTSIDE; 4], h: T::ZERO, w: T::ZERO, mask: T::ZERO };
 
     #[inline(always)]
@@ -85,15 +85,15 @@ impl<T: Float> Point<T> {
 }
 
 /// Operands as slices, and the sizes.
-struct Operands<'a, T> {
-    g: Geometry,
+struct DeformSlices<'a, T> {
+    g: DeformGeometry,
     x: &'a [T],
     offset: &'a [T],
     weight: &'a [T],
     mask: Option<&'a [T]>,
 }
 
-impl<'a, T: Float> Operands<'a, T> {
+impl<'a, T: Float> DeformSlices<'a, T> {
     /// Channel planes of an image.
     fn planes(&self, image: usize, channel: usize) -> &'a [T] {
         let size = self.g.x[0] * self.g.x[1];
@@ -107,7 +107,7 @@ impl<'a, T: Float> Operands<'a, T> {
         group: usize,
         k: usize,
         positions: Range<usize>,
-        points: &mut [Point<T>],
+        points: &mut [SamplingPoint<T>],
     ) {
         let g = &self.g;
         let (kernel, size) = (g.k[0] * g.k[1], g.y[0] * g.y[1]);
@@ -124,7 +124,7 @@ impl<'a, T: Float> Operands<'a, T> {
             let (h, w) = (place(0, offset[t]), place(1, offset[size + t]));
             let outside = |p: T, n: usize| p.to_f64() <= -1.0 || p.to_f64() >= n as f64;
             if outside(h, g.x[0]) || outside(w, g.x[1]) {
-                *point = Point::NOWHERE;
+                *point = SamplingPoint::NOWHERE;
                 continue;
             }
             let (top, left) = (h.floor(), w.floor());
@@ -133,7 +133,7 @@ impl<'a, T: Float> Operands<'a, T> {
                 let inside = i >= 0 && j >= 0 && i < g.x[0] as isize && j < g.x[1] as isize;
                 if inside { i as usize * g.x[1] + j as usize } else { OUTSIDE }
             };
-            *point = Point {
+            *point = SamplingPoint {
                 at: [at(i, j), at(i, j + 1), at(i + 1, j), at(i + 1, j + 1)],
                 h: h.sub(top),
                 w: w.sub(left),
@@ -148,7 +148,7 @@ impl<'a, T: Float> Operands<'a, T> {
         image: usize,
         channels: Range<usize>,
         positions: Range<usize>,
-        points: &mut [Point<T>],
+        points: &mut [SamplingPoint<T>],
         tile: &mut [T],
     ) {
         let g = &self.g;
@@ -221,7 +221,7 @@ pub struct Deform<'a, T> {
 }
 
 /// Operands, copied to row-major order if necessary.
-struct Dense<T> {
+struct DenseOperands<T> {
     x: Tensor<T>,
     offset: Tensor<T>,
     weight: Tensor<T>,
@@ -229,24 +229,29 @@ struct Dense<T> {
 }
 
 impl<T: Float> Deform<'_, T> {
-    fn geometry(&self, op: &'static str, options: &DeformOptions) -> Result<Geometry> {
+    fn geometry(&self, op: &'static str, options: &DeformOptions) -> Result<DeformGeometry> {
         let mask = self.mask.map(Tensor::shape);
-        Geometry::new(op, [self.x.shape(), self.offset.shape(), self.weight.shape()], mask, options)
+        DeformGeometry::new(
+            op,
+            [self.x.shape(), self.offset.shape(), self.weight.shape()],
+            mask,
+            options,
+        )
     }
 
-    fn dense(&self) -> Result<Dense<T>> {
+    fn dense(&self) -> Result<DenseOperands<T>> {
         let mask = self.mask.map(row_major).transpose()?;
         let (x, offset, weight) =
             (row_major(self.x)?, row_major(self.offset)?, row_major(self.weight)?);
-        Ok(Dense { x, offset, weight, mask })
+        Ok(DenseOperands { x, offset, weight, mask })
     }
 }
 
-impl<T: Float> Dense<T> {
-    fn operands(&self, g: Geometry) -> Operands<'_, T> {
+impl<T: Float> DenseOperands<T> {
+    fn operands(&self, g: DeformGeometry) -> DeformSlices<'_, T> {
         let [x, offset, weight] =
             [&self.x, &self.offset, &self.weight].map(|t| t.as_slice().unwrap_or_default());
-        Operands { g, x, offset, weight, mask: self.mask.as_ref().and_then(Tensor::as_slice) }
+        DeformSlices { g, x, offset, weight, mask: self.mask.as_ref().and_then(Tensor::as_slice) }
     }
 }
 
@@ -282,8 +287,9 @@ pub fn deform_conv<T: Float>(
     let step = ops.step(per);
     let per_image = size.div_ceil(step);
     let parallel = parallel::worthwhile(ops.work(), 1);
-    let scratch =
-        || Ok((Filled::new(step, Point::NOWHERE)?, Filled::new(per * kernel * step, T::ZERO)?));
+    let scratch = || {
+        Ok((Filled::new(step, SamplingPoint::NOWHERE)?, Filled::new(per * kernel * step, T::ZERO)?))
+    };
     let y = out.try_write(|y| {
         let parts = y.columns([out_per, size], step);
         share_with(parts, 1, parallel, scratch, |(points, tile), task, y| {
@@ -376,7 +382,7 @@ struct Into<'a, T> {
 /// The cotangents of x, the offsets and the mask of one offset group of an image.
 fn points_vjp<T: Float>(
     op: &'static str,
-    ops: &Operands<'_, T>,
+    ops: &DeformSlices<'_, T>,
     task: usize,
     dy: &[T],
     into: Into<'_, T>,
@@ -389,7 +395,7 @@ fn points_vjp<T: Float>(
     let own = group * per..(group + 1) * per;
     let most = per.min(weight_per);
     let step = ops.step(most);
-    let mut points = Filled::new(step, Point::NOWHERE)?;
+    let mut points = Filled::new(step, SamplingPoint::NOWHERE)?;
     let mut scratch = Workspace::new(most * kernel * step)?;
     for from in (0..size).step_by(step) {
         let positions = from..(from + step).min(size);
@@ -431,7 +437,11 @@ fn points_vjp<T: Float>(
 }
 
 /// The cotangent of the weight, summed over images in order.
-fn weight_vjp<T: Float>(op: &'static str, ops: &Operands<'_, T>, dy: &[T]) -> Result<Tensor<T>> {
+fn weight_vjp<T: Float>(
+    op: &'static str,
+    ops: &DeformSlices<'_, T>,
+    dy: &[T],
+) -> Result<Tensor<T>> {
     let g = &ops.g;
     let (size, kernel) = (g.y[0] * g.y[1], g.k[0] * g.k[1]);
     let (per, out) = (g.c / g.weight_groups, g.o / g.weight_groups);
@@ -441,8 +451,9 @@ fn weight_vjp<T: Float>(op: &'static str, ops: &Operands<'_, T>, dy: &[T]) -> Re
     let step = ops.step(per);
     let mut dw = Tensor::<T>::zeros(&[parts, g.o, per, g.k[0], g.k[1]])?;
     let tasks = parts * g.weight_groups;
-    let scratch =
-        || Ok((Filled::new(step, Point::NOWHERE)?, Filled::new(per * kernel * step, T::ZERO)?));
+    let scratch = || {
+        Ok((Filled::new(step, SamplingPoint::NOWHERE)?, Filled::new(per * kernel * step, T::ZERO)?))
+    };
     let (groups, parallel) = (g.weight_groups, parallel::worthwhile(ops.work(), 1));
     let weights = parts_mut(dw.as_mut_slice()?, tasks);
     share_with(weights, 1, parallel, scratch, |(points, tile), task, dw| {

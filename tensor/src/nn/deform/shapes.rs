@@ -19,7 +19,7 @@ pub struct DeformOptions {
 }
 
 /// All sizes.
-pub(super) struct Geometry {
+pub(super) struct DeformGeometry {
     /// Images.
     pub(super) n: usize,
     /// Channels of x and of y.
@@ -36,7 +36,7 @@ pub(super) struct Geometry {
     pub(super) offset_groups: usize,
 }
 
-impl Geometry {
+impl DeformGeometry {
     pub(super) fn new(
         op: &'static str,
         [x, offset, weight]: [&[usize]; 3],

@@ -77,30 +77,30 @@ type Windows = Vec<(Range<usize>, usize)>;
 
 /// The windows along an axis of `size` elements.
 #[derive(Clone, Copy)]
-struct Axis {
+struct WindowAxis {
     size: usize,
     /// Number of windows.
     count: usize,
-    kind: Kind,
+    kind: WindowRule,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum WindowRule {
     Stepped { window: usize, stride: usize, padding: usize, count_padding: bool },
     Adaptive,
 }
 
-impl Axis {
+impl WindowAxis {
     fn window(&self, i: usize) -> (Range<usize>, usize) {
         match self.kind {
-            Kind::Stepped { window, stride, padding, count_padding } => {
+            WindowRule::Stepped { window, stride, padding, count_padding } => {
                 let (from, end) = (i * stride, padding + self.size);
                 let to = (from + window).min(end + padding);
                 let inside = from.clamp(padding, end) - padding..to.clamp(padding, end) - padding;
                 let count = if count_padding { to.saturating_sub(from) } else { inside.len() };
                 (inside, count.max(1))
             }
-            Kind::Adaptive => {
+            WindowRule::Adaptive => {
                 let place = |i: usize| i as u128 * self.size as u128;
                 let from = (place(i) / self.count as u128) as usize;
                 let range = from..place(i + 1).div_ceil(self.count as u128) as usize;
@@ -120,7 +120,7 @@ fn stepped(
     x: &[usize],
     options: &PoolOptions,
     count_padding: bool,
-) -> Result<[Axis; 2]> {
+) -> Result<[WindowAxis; 2]> {
     let counts = positions(op, x, options)?;
     let PoolOptions { window, stride, padding, dilation, .. } = *options;
     if dilation != [1; 2] {
@@ -128,20 +128,20 @@ fn stepped(
     }
     Ok([0, 1].map(|i| {
         let (window, stride, padding) = (window[i], stride[i], padding[i]);
-        let kind = Kind::Stepped { window, stride, padding, count_padding };
-        Axis { size: x[2 + i], count: counts[i], kind }
+        let kind = WindowRule::Stepped { window, stride, padding, count_padding };
+        WindowAxis { size: x[2 + i], count: counts[i], kind }
     }))
 }
 
-fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Axis; 2]> {
+fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[WindowAxis; 2]> {
     let [_, h, w] = sizes(op, x)?;
     if (h == 0 || w == 0) && !size.contains(&0) {
         return Err(TensorError::shape(op, x, "planes that are not empty"));
     }
-    Ok([0, 1].map(|i| Axis { size: x[2 + i], count: size[i], kind: Kind::Adaptive }))
+    Ok([0, 1].map(|i| WindowAxis { size: x[2 + i], count: size[i], kind: WindowRule::Adaptive }))
 }
 
-fn forward<T: Float>(op: &'static str, x: &Tensor<T>, axes: &[Axis; 2]) -> Result<Tensor<T>> {
+fn forward<T: Float>(op: &'static str, x: &Tensor<T>, axes: &[WindowAxis; 2]) -> Result<Tensor<T>> {
     let [planes, h, w] = sizes(op, x.shape())?;
     let [oh, ow] = axes.map(|axis| axis.count);
     let out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], oh, ow])?;
@@ -158,13 +158,13 @@ fn forward<T: Float>(op: &'static str, x: &Tensor<T>, axes: &[Axis; 2]) -> Resul
         share(y.parts(per), 1, parallel, |plane, y| {
             let mut line = Filled::new(w, T::ZERO)?;
             let x = &x[plane * h * w..][..h * w];
-            Ok(dispatch(Means { x, line: &mut line, y, windows }))
+            Ok(dispatch(MeanPool { x, line: &mut line, y, windows }))
         })
     })?;
     Ok(y.with_route(route))
 }
 
-struct Means<'a, 'o, T> {
+struct MeanPool<'a, 'o, T> {
     x: &'a [T],
     /// Sums over the lines of a window.
     line: &'a mut [T],
@@ -172,7 +172,7 @@ struct Means<'a, 'o, T> {
     windows: &'a [Windows; 2],
 }
 
-impl<'o, T: Float> Loop for Means<'_, 'o, T> {
+impl<'o, T: Float> Loop for MeanPool<'_, 'o, T> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -201,7 +201,7 @@ fn backward<T: Float>(
     op: &'static str,
     x_shape: &[usize],
     dy: &Tensor<T>,
-    axes: &[Axis; 2],
+    axes: &[WindowAxis; 2],
 ) -> Result<Tensor<T>> {
     let [planes, h, w] = sizes(op, x_shape)?;
     let [oh, ow] = axes.map(|axis| axis.count);
@@ -216,14 +216,14 @@ fn backward<T: Float>(
         share(parts_mut(dx.as_mut_slice()?, planes), 1, parallel, |plane, dx| {
             let mut line = Filled::new(w, T::ZERO)?;
             let dy = &grads[plane * per..(plane + 1) * per];
-            dispatch(Spread { dy, line: &mut line, dx, windows });
+            dispatch(MeanPoolVjp { dy, line: &mut line, dx, windows });
             Ok(())
         })?;
     }
     Ok(dx.with_route(Route::native(Path::Fused)))
 }
 
-struct Spread<'a, T> {
+struct MeanPoolVjp<'a, T> {
     dy: &'a [T],
     /// The cotangents of one line of windows, at their columns.
     line: &'a mut [T],
@@ -231,7 +231,7 @@ struct Spread<'a, T> {
     windows: &'a [Windows; 2],
 }
 
-impl<T: Float> Loop for Spread<'_, T> {
+impl<T: Float> Loop for MeanPoolVjp<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {

@@ -158,13 +158,13 @@ fn forward<T: Float, const N: usize>(
             let from = task % per_plane * lines;
             let mut cache = Filled::new(N * ow, T::ZERO)?;
             let rows = &rows[from..from + y.len() / ow];
-            Ok(dispatch(Forward { x, w, rows, columns, cache: &mut cache, y }))
+            Ok(dispatch(ResampleForward { x, w, rows, columns, cache: &mut cache, y }))
         })
     })?;
     Ok(y.with_route(route))
 }
 
-struct Forward<'a, 'o, T, const N: usize> {
+struct ResampleForward<'a, 'o, T, const N: usize> {
     x: &'a [T],
     w: usize,
     rows: &'a [Taps<T, N>],
@@ -174,7 +174,7 @@ struct Forward<'a, 'o, T, const N: usize> {
     y: Fresh<'o, T>,
 }
 
-impl<'o, T: Float, const N: usize> Loop for Forward<'_, 'o, T, N> {
+impl<'o, T: Float, const N: usize> Loop for ResampleForward<'_, 'o, T, N> {
     type Output = Full<'o, T>;
     #[inline(always)]
     fn run(self) -> Full<'o, T> {
@@ -237,13 +237,21 @@ fn backward<T: Float, const N: usize>(
         let from = task % per_plane * lines;
         let first = reads.partition_point(|read| read.0 < from);
         let mut sum = Filled::new(ow, T::ZERO)?;
-        dispatch(Backward { dy, reads: &reads[first..], from, columns, sum: &mut sum, w, dx });
+        dispatch(ResampleBackward {
+            dy,
+            reads: &reads[first..],
+            from,
+            columns,
+            sum: &mut sum,
+            w,
+            dx,
+        });
         Ok(())
     })?;
     Ok(dx.with_route(route))
 }
 
-struct Backward<'a, T, const N: usize> {
+struct ResampleBackward<'a, T, const N: usize> {
     dy: &'a [T],
     /// Line of x, line of y and weight.
     reads: &'a [(usize, usize, T)],
@@ -256,7 +264,7 @@ struct Backward<'a, T, const N: usize> {
     dx: &'a mut [T],
 }
 
-impl<T: Float, const N: usize> Loop for Backward<'_, T, N> {
+impl<T: Float, const N: usize> Loop for ResampleBackward<'_, T, N> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
