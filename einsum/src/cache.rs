@@ -19,7 +19,7 @@ type Budget = (usize, usize, bool);
 
 /// All inputs of a plan, borrowed, so that a lookup does not copy.
 #[derive(Clone, Copy, Debug, Hash)]
-pub(crate) struct Key<'a> {
+pub(crate) struct PlanKey<'a> {
     pub(crate) subscripts: &'a Subscripts,
     pub(crate) shapes: &'a [&'a [usize]],
     pub(crate) sizes: &'a [(Label, usize)],
@@ -29,9 +29,9 @@ pub(crate) struct Key<'a> {
     pub(crate) budget: Option<Budget>,
 }
 
-/// An owned [`Key`]: the same fields in the same order, so that both have the same hash.
+/// An owned [`PlanKey`]: the same fields in the same order, so that both have the same hash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Kept {
+struct OwnedKey {
     subscripts: Subscripts,
     shapes: Vec<Vec<usize>>,
     sizes: Vec<(Label, usize)>,
@@ -40,9 +40,9 @@ struct Kept {
     budget: Option<Budget>,
 }
 
-impl Key<'_> {
-    fn to_kept(self) -> Kept {
-        Kept {
+impl PlanKey<'_> {
+    fn to_kept(self) -> OwnedKey {
+        OwnedKey {
             subscripts: self.subscripts.clone(),
             shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
             sizes: self.sizes.to_vec(),
@@ -53,8 +53,8 @@ impl Key<'_> {
     }
 }
 
-impl Equivalent<Kept> for Key<'_> {
-    fn equivalent(&self, kept: &Kept) -> bool {
+impl Equivalent<OwnedKey> for PlanKey<'_> {
+    fn equivalent(&self, kept: &OwnedKey) -> bool {
         *self.subscripts == kept.subscripts
             && self.shapes == kept.shapes
             && self.sizes == kept.sizes
@@ -65,15 +65,15 @@ impl Equivalent<Kept> for Key<'_> {
 }
 
 #[derive(Default)]
-struct Plans {
-    of: HashMap<Kept, (Arc<Plan>, u64)>,
+struct PlanCache {
+    of: HashMap<OwnedKey, (Arc<Plan>, u64)>,
     clock: u64,
 }
 
-static PLANS: LazyLock<Mutex<Plans>> = LazyLock::new(Mutex::default);
+static PLANS: LazyLock<Mutex<PlanCache>> = LazyLock::new(Mutex::default);
 
 /// The plan for a key, from the cache or from `make`. A full cache evicts the least recently used plan.
-pub(crate) fn plan(key: Key<'_>, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+pub(crate) fn plan(key: PlanKey<'_>, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
     // A poisoned lock is valid: entries are inserted complete.
     let lock = || PLANS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     {

@@ -8,7 +8,7 @@ use crate::error::{EinsumError, Result};
 use crate::labelled::LabelledArray;
 use crate::pair;
 use crate::plan::Plan;
-use crate::table::Ring;
+use crate::table::RingTable;
 
 /// Tensors by slot; `None` after they are consumed.
 pub(crate) type Slots<T> = Vec<Option<LabelledArray<T>>>;
@@ -38,12 +38,12 @@ impl Plan {
         operands: &[&Tensor<T>],
         backend: &ProductBackends<'_, T>,
     ) -> Result<Tensor<T>> {
-        self.contract_over(&Ring::of::<S>(), operands, backend)
+        self.contract_over(&RingTable::of::<S>(), operands, backend)
     }
 
     pub(crate) fn contract_over<T: Scalar>(
         &self,
-        ring: &Ring<T>,
+        ring: &RingTable<T>,
         operands: &[&Tensor<T>],
         backend: &ProductBackends<'_, T>,
     ) -> Result<Tensor<T>> {
@@ -83,7 +83,7 @@ impl Plan {
     /// Executes the selected steps; every intermediate is freed after its use.
     pub(crate) fn run<T: Scalar>(
         &self,
-        ring: &Ring<T>,
+        ring: &RingTable<T>,
         slots: &mut Slots<T>,
         pick: &dyn Fn(usize) -> bool,
         sizes: &[usize],
@@ -107,7 +107,7 @@ impl Plan {
     /// The last slot, summed over labels that are not in the output.
     pub(crate) fn last<T: Scalar>(
         &self,
-        ring: &Ring<T>,
+        ring: &RingTable<T>,
         mut slots: Slots<T>,
         sizes: &[usize],
     ) -> Result<LabelledArray<T>> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::{EinsumError, Result};
 use crate::label::Label;
 use crate::network::Network;
-use crate::order::Found;
+use crate::order::ContractionOrder;
 use crate::plan::Plan;
 use crate::subscripts::Subscripts;
 
@@ -69,7 +69,7 @@ impl Plan {
         let mut network = Network::new(&Subscripts::new(inputs, output), &shapes, &given)?;
         // An empty sum has zero derivatives.
         network.is_empty |= self.network.is_empty;
-        let plan = Plan::new(network, Found { pairs, cut: false });
+        let plan = Plan::new(network, ContractionOrder { pairs, cut: false });
         plan.check_sizes()?;
         Ok(plan)
     }

@@ -13,12 +13,12 @@ use crate::plan::Plan;
 use crate::subscripts::Subscripts;
 
 /// Labels and sizes of axes.
-type Axes = Vec<(Label, usize)>;
+type LabelledAxes = Vec<(Label, usize)>;
 
 #[derive(Serialize, Deserialize)]
 struct Data {
-    operands: Vec<Axes>,
-    result: Axes,
+    operands: Vec<LabelledAxes>,
+    result: LabelledAxes,
     /// In the order that numbers the terms.
     labels: Vec<Label>,
     path: Path,
@@ -28,7 +28,7 @@ struct Data {
     empty: bool,
 }
 
-fn zipped(labels: &[Label], shape: &[usize]) -> Axes {
+fn zipped(labels: &[Label], shape: &[usize]) -> LabelledAxes {
     labels.iter().copied().zip(shape.iter().copied()).collect()
 }
 

@@ -6,7 +6,7 @@ use t4a_algebra::{Scalar, Semiring, Standard};
 use t4a_tensor::config::einsum_memory;
 use t4a_tensor::{AnyTensor, Tensor, TensorError, with_dtype};
 
-use crate::cache::{self, Key};
+use crate::cache::{self, PlanKey};
 use crate::error::{EinsumError, Result};
 use crate::label::Label;
 use crate::network::Network;
@@ -94,7 +94,7 @@ impl Einsum {
     /// # Errors
     /// Every error of subscripts, shapes, path or budget.
     pub fn plan(&self, shapes: &[&[usize]], element: usize) -> Result<Arc<Plan>> {
-        let key = Key {
+        let key = PlanKey {
             subscripts: &self.subscripts,
             shapes,
             sizes: &self.sizes,
@@ -116,7 +116,7 @@ impl Einsum {
             return Ok(whole);
         }
         let given = memory.is_some();
-        let key = Key { budget: Some((budget, element, given)), ..key };
+        let key = PlanKey { budget: Some((budget, element, given)), ..key };
         cache::plan(key, || {
             let sliced = (*whole).clone().slice(budget, element, given)?;
             sliced.check_sizes()?;

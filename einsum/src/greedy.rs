@@ -10,8 +10,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::network::{Id, Ids};
-use crate::order::Pairs;
+use crate::network::{Ids, LabelId};
+use crate::order::SlotPairs;
 
 /// Candidates of a tensor along one label.
 const NEIGHBOURS: usize = 16;
@@ -78,7 +78,7 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 /// The remaining tensors.
-struct State<'a> {
+struct GreedyState<'a> {
     sizes: &'a [f64],
     gain: f64,
     ties: Ties,
@@ -110,26 +110,26 @@ fn before(a: &(f64, usize), b: &(f64, usize)) -> Ordering {
 /// `work` counts in units of about one nanosecond; after `most` units only one neighbour along each label is
 /// considered.
 pub(crate) fn order(
-    (inputs, output, sizes): (&[Ids], &[Id], &[f64]),
+    (inputs, output, sizes): (&[Ids], &[LabelId], &[f64]),
     gain: f64,
     ties: Ties,
     (work, most): (&mut usize, usize),
-) -> Option<Pairs> {
+) -> Option<SlotPairs> {
     if u32::try_from(2 * inputs.len()).is_err() {
         return None;
     }
-    let mut state = State::new(inputs, output, sizes, gain, ties);
+    let mut state = GreedyState::new(inputs, output, sizes, gain, ties);
     let most = work.saturating_add(most);
     state.work = *work;
-    let mut pairs = Pairs::with_capacity(inputs.len().saturating_sub(1));
+    let mut pairs = SlotPairs::with_capacity(inputs.len().saturating_sub(1));
     (0..inputs.len()).for_each(|slot| state.compare(slot, true));
     let pairs = state.run(&mut pairs, most).then_some(pairs);
     *work = state.work;
     pairs
 }
 
-impl<'a> State<'a> {
-    fn new(inputs: &[Ids], output: &[Id], sizes: &'a [f64], gain: f64, ties: Ties) -> Self {
+impl<'a> GreedyState<'a> {
+    fn new(inputs: &[Ids], output: &[LabelId], sizes: &'a [f64], gain: f64, ties: Ties) -> Self {
         let mut uses = vec![0; sizes.len()];
         inputs.iter().flatten().chain(output).for_each(|&id| uses[id as usize] += 1);
         let mut state = Self {
@@ -159,7 +159,7 @@ impl<'a> State<'a> {
     }
 
     /// Contracts all tensors; returns false if an intermediate would exceed any memory.
-    fn run(&mut self, pairs: &mut Pairs, most: usize) -> bool {
+    fn run(&mut self, pairs: &mut SlotPairs, most: usize) -> bool {
         while let Some(Candidate { pair, .. }) = self.candidates.pop() {
             let (left, right) = self.ties.slots(pair);
             if self.tensors[left].is_none() || self.tensors[right].is_none() {
@@ -188,7 +188,7 @@ impl<'a> State<'a> {
         true
     }
 
-    fn volume(&self, ids: &[Id]) -> f64 {
+    fn volume(&self, ids: &[LabelId]) -> f64 {
         ids.iter().map(|&id| self.sizes[id as usize]).product()
     }
 
@@ -227,7 +227,7 @@ impl<'a> State<'a> {
                     uses > 2 || !others.contains(id)
                 });
                 let theirs = others.iter().filter(|id| self.marked[**id as usize] != slot);
-                let size = |id: &Id| self.sizes[*id as usize];
+                let size = |id: &LabelId| self.sizes[*id as usize];
                 let product: f64 = mine.chain(theirs).map(size).product();
                 let loss = product - self.gain * (self.volumes[slot] + self.volumes[other]);
                 // ∞ − ∞ is treated as infinite loss.
@@ -274,7 +274,7 @@ impl<'a> State<'a> {
     }
 
     /// Multiplies the remaining tensors, which share no labels.
-    fn rest(&mut self, pairs: &mut Pairs) {
+    fn rest(&mut self, pairs: &mut SlotPairs) {
         let place = |loss, slot| Candidate { loss, pair: Ties::Oldest.pair(slot, slot) };
         let left = (0..self.tensors.len()).filter(|&slot| self.tensors[slot].is_some());
         let mut left: BinaryHeap<_> = left.map(|slot| place(self.volumes[slot], slot)).collect();

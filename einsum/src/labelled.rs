@@ -12,7 +12,7 @@ use t4a_algebra::{Numeric, Scalar};
 use t4a_tensor::Tensor;
 
 use crate::error::Result;
-use crate::network::{Axes, Id, Ids, Network};
+use crate::network::{AxisLabels, Ids, LabelId, Network};
 
 /// A tensor with a label for each axis.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ impl Network {
 }
 
 /// A tensor with the given axes as a view with distinct labels. No copy.
-pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<LabelledArray<T>> {
+pub(crate) fn enter<T: Scalar>(axes: &AxisLabels, tensor: &Tensor<T>) -> Result<LabelledArray<T>> {
     let mut view = tensor.clone();
     let mut ids = Ids::new();
     for &axis in axes {
@@ -99,14 +99,14 @@ pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labell
 /// Writes a tensor with labels `ids` to the diagonals of a tensor of zeros, for repeated output labels.
 fn embed<T: Scalar>(
     zero: T,
-    axes: &Axes,
+    axes: &AxisLabels,
     shape: &[usize],
     x: &Tensor<T>,
     ids: &Ids,
 ) -> Result<Tensor<T>> {
     let mut out = Tensor::full(shape, zero)?;
     let strides: Vec<usize> = out.layout().strides().iter().map(|&s| s as usize).collect();
-    let along = |id: &Id| -> usize {
+    let along = |id: &LabelId| -> usize {
         axes.iter().zip(&strides).filter(|(axis, _)| **axis == Some(*id)).map(|(_, s)| s).sum()
     };
     let along: Vec<usize> = ids.iter().map(along).collect();
@@ -141,7 +141,7 @@ pub(crate) fn scatter<T: Scalar>(
 }
 
 /// The axes of `x` in the order of `ids`, with size 1 for missing labels. Every label of `x` must be in `ids`. No copy.
-pub(crate) fn align<T: Scalar>(x: &LabelledArray<T>, ids: &[Id]) -> Result<Tensor<T>> {
+pub(crate) fn align<T: Scalar>(x: &LabelledArray<T>, ids: &[LabelId]) -> Result<Tensor<T>> {
     if x.ids.as_slice() == ids {
         return Ok(x.tensor.clone());
     }

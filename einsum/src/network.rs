@@ -16,14 +16,14 @@ use t4a_tensor::layout::checked_numel;
 
 use crate::error::{EinsumError, Result};
 use crate::label::Label;
-use crate::subscripts::{Subscripts, Term, Token};
+use crate::subscripts::{SubscriptTerm, SubscriptToken, Subscripts};
 
 /// Number of a label in its network.
-pub(crate) type Id = u32;
+pub(crate) type LabelId = u32;
 /// Distinct labels of a tensor, in the order of its axes.
-pub(crate) type Ids = SmallVec<[Id; 8]>;
+pub(crate) type Ids = SmallVec<[LabelId; 8]>;
 /// Label of each axis; `None` for axes of size 1.
-pub(crate) type Axes = SmallVec<[Option<Id>; 8]>;
+pub(crate) type AxisLabels = SmallVec<[Option<LabelId>; 8]>;
 
 /// Operands, output and sizes over numbered labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,13 +34,13 @@ pub(crate) struct Network {
     /// Original shapes of the operands.
     pub(crate) shapes: Vec<Vec<usize>>,
     /// Labels of the original axes of each operand.
-    pub(crate) axes: Vec<Axes>,
+    pub(crate) axes: Vec<AxisLabels>,
     /// Distinct labels of each operand after [`Network::enter`].
     pub(crate) inputs: Vec<Ids>,
     /// Labels that operands and output share, in the order of the output.
     pub(crate) output: Ids,
     /// Labels of the axes of the result.
-    pub(crate) result: Axes,
+    pub(crate) result: AxisLabels,
     pub(crate) sizes: Vec<usize>,
     /// Names by number.
     pub(crate) names: Vec<Label>,
@@ -49,11 +49,11 @@ pub(crate) struct Network {
 }
 
 /// Size of each label, and the operand that determined it.
-struct Sizes {
+struct LabelSizes {
     of: HashMap<Label, (usize, usize)>,
 }
 
-impl Sizes {
+impl LabelSizes {
     fn meet(&mut self, label: Label, size: usize, operand: usize) -> Result<()> {
         let entry = self.of.entry(label).or_insert((size, operand));
         match *entry {
@@ -70,12 +70,12 @@ impl Sizes {
 }
 
 /// Labels of a term with its ellipsis expanded to `width` axes.
-fn spell(term: &Term, width: usize) -> Vec<Label> {
+fn spell(term: &SubscriptTerm, width: usize) -> Vec<Label> {
     let mut labels = Vec::with_capacity(term.len() + width);
     for token in term {
         match *token {
-            Token::Label(label) => labels.push(label),
-            Token::Ellipsis => labels.extend((0..width as u32).rev().map(Label::Ellipsis)),
+            SubscriptToken::Label(label) => labels.push(label),
+            SubscriptToken::Ellipsis => labels.extend((0..width as u32).rev().map(Label::Ellipsis)),
         }
     }
     labels
@@ -109,12 +109,12 @@ impl Network {
             let expected = expected.max(1);
             return Err(EinsumError::OperandCount { expected, given: shapes.len() });
         }
-        let mut sizes = Sizes { of: HashMap::new() };
+        let mut sizes = LabelSizes { of: HashMap::new() };
         let mut terms = Vec::with_capacity(expected);
         let mut widest = 0;
         let mut broadcasts = false;
         for (operand, (term, shape)) in subscripts.inputs.iter().zip(shapes).enumerate() {
-            let named = term.iter().filter(|&&t| t != Token::Ellipsis).count();
+            let named = term.iter().filter(|&&t| t != SubscriptToken::Ellipsis).count();
             let ellipsis = named < term.len();
             broadcasts |= ellipsis;
             if shape.len() < named || (shape.len() > named && !ellipsis) {
@@ -144,7 +144,7 @@ impl Network {
         }
         let output = match &subscripts.output {
             Some(term) => {
-                if widest > 0 && !term.contains(&Token::Ellipsis) {
+                if widest > 0 && !term.contains(&SubscriptToken::Ellipsis) {
                     return Err(EinsumError::EllipsisDropped);
                 }
                 spell(term, widest)
@@ -180,7 +180,11 @@ impl Network {
     }
 
     /// Adds the sizes set by the caller, for output labels whose size the operands leave open.
-    fn given_sizes(sizes: &mut Sizes, output: &[Label], given: &[(Label, usize)]) -> Result<()> {
+    fn given_sizes(
+        sizes: &mut LabelSizes,
+        output: &[Label],
+        given: &[(Label, usize)],
+    ) -> Result<()> {
         let mut seen: HashMap<Label, usize> = HashMap::new();
         let of_output: HashSet<Label> = output.iter().copied().collect();
         for &(label, size) in given {
@@ -218,19 +222,19 @@ impl Network {
         shapes: &[&[usize]],
         terms: Vec<Vec<Label>>,
         output_term: Vec<Label>,
-        sizes: &Sizes,
+        sizes: &LabelSizes,
         order: &[Label],
     ) -> Self {
         let mut names = order.to_vec();
-        let mut numbers: HashMap<Label, Id> =
-            order.iter().enumerate().map(|(id, &label)| (label, id as Id)).collect();
+        let mut numbers: HashMap<Label, LabelId> =
+            order.iter().enumerate().map(|(id, &label)| (label, id as LabelId)).collect();
         let mut id_of = |label: Label| {
             *numbers.entry(label).or_insert_with(|| {
                 names.push(label);
-                names.len() as Id - 1
+                names.len() as LabelId - 1
             })
         };
-        let axes: Vec<Axes> = terms
+        let axes: Vec<AxisLabels> = terms
             .iter()
             .zip(shapes)
             .map(|(term, shape)| {
@@ -238,11 +242,11 @@ impl Network {
                 term.iter().zip(*shape).map(axis).collect()
             })
             .collect();
-        let result: Axes =
+        let result: AxisLabels =
             output_term.iter().map(|&l| (sizes.of[&l].0 != 1).then(|| id_of(l))).collect();
         // The term in which a label was last seen; the output is the last term.
         let mut seen = vec![usize::MAX; names.len()];
-        let mut distinct = |term: usize, axes: &Axes| -> Ids {
+        let mut distinct = |term: usize, axes: &AxisLabels| -> Ids {
             let mut ids: Ids = axes.iter().flatten().copied().collect();
             ids.retain(|id| std::mem::replace(&mut seen[*id as usize], term) != term);
             ids

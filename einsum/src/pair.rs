@@ -16,21 +16,21 @@ use t4a_tensor::{Layout, Route, Tensor};
 use crate::backend::{BgemmShape, ProductBackends, TensordotAxes};
 use crate::error::{EinsumError, Result};
 use crate::labelled::{LabelledArray, align};
-use crate::network::{Id, Ids};
-use crate::plan::Pair;
-use crate::table::Ring;
+use crate::network::{Ids, LabelId};
+use crate::plan::PairLabels;
+use crate::table::RingTable;
 
-fn dims(ids: &[Id], sizes: &[usize]) -> SmallVec<[usize; 8]> {
+fn dims(ids: &[LabelId], sizes: &[usize]) -> SmallVec<[usize; 8]> {
     ids.iter().map(|&id| sizes[id as usize]).collect()
 }
 
-fn volume(ids: &[Id], sizes: &[usize]) -> usize {
+fn volume(ids: &[LabelId], sizes: &[usize]) -> usize {
     ids.iter().map(|&id| sizes[id as usize]).product()
 }
 
 /// `ids` by their strides in `x`, largest first.
 fn by_stride<T: Scalar>(ids: &Ids, x: &LabelledArray<T>) -> Ids {
-    let stride = |id: &Id| {
+    let stride = |id: &LabelId| {
         let axis = x.ids.iter().position(|known| known == id);
         axis.map_or(0, |axis| x.tensor.layout().strides()[axis].unsigned_abs())
     };
@@ -41,7 +41,7 @@ fn by_stride<T: Scalar>(ids: &Ids, x: &LabelledArray<T>) -> Ids {
 
 /// ⊕ over the given labels.
 pub(crate) fn sum_out<T: Scalar>(
-    ring: &Ring<T>,
+    ring: &RingTable<T>,
     x: LabelledArray<T>,
     ids: &Ids,
     sizes: &[usize],
@@ -54,7 +54,7 @@ pub(crate) fn sum_out<T: Scalar>(
     let k = volume(&summed, sizes);
     // A ⊗ (1, …, 1)ᵀ: exact, because 1 is neutral.
     let ones = Tensor::full(&[1, 1], ring.one)?.expand(&[k, 1])?;
-    let a = Grouped::new(&x, &[], &kept, &summed, sizes)?.read(&x.tensor)?;
+    let a = MatrixLayout::new(&x, &[], &kept, &summed, sizes)?.read(&x.tensor)?;
     let tensor = (ring.matmul)(&a, &ones)?.reshape(&dims(&kept, sizes))?;
     Ok(LabelledArray { tensor, ids: kept })
 }
@@ -74,7 +74,7 @@ fn is_scattered<T>(layout: &Layout, batch: usize) -> bool {
 }
 
 /// Conversion of a tensor to a batch of matrices.
-struct Grouped {
+struct MatrixLayout {
     order: SmallVec<[usize; 8]>,
     shape: SmallVec<[usize; 8]>,
     /// True if the strides allow a view and do not scatter the matrices; no copy then.
@@ -83,17 +83,17 @@ struct Grouped {
     swapped: bool,
 }
 
-impl Grouped {
+impl MatrixLayout {
     /// Axes in the order batch, `rows` merged into one axis, `cols` merged into one axis.
     fn new<T: Scalar>(
         x: &LabelledArray<T>,
-        batch: &[Id],
+        batch: &[LabelId],
         rows: &Ids,
         cols: &Ids,
         sizes: &[usize],
     ) -> Result<Self> {
         let layout = x.tensor.layout();
-        let axis = |id: &Id| x.ids.iter().position(|known| known == id);
+        let axis = |id: &LabelId| x.ids.iter().position(|known| known == id);
         let arrange = |rows: &Ids, cols: &Ids| {
             let order: SmallVec<[usize; 8]> =
                 batch.iter().chain(rows).chain(cols).filter_map(axis).collect();
@@ -129,8 +129,8 @@ impl Grouped {
 
 /// The contraction of a pair; the label order of the result is unspecified.
 pub(crate) fn contract<T: Scalar>(
-    ring: &Ring<T>,
-    step: &Pair,
+    ring: &RingTable<T>,
+    step: &PairLabels,
     a: LabelledArray<T>,
     b: LabelledArray<T>,
     sizes: &[usize],
@@ -166,9 +166,10 @@ pub(crate) fn contract<T: Scalar>(
     // Tries the summed labels in the stride order of A and of B; takes the one with fewer copies.
     let (mut best, mut cost) = (None, usize::MAX);
     for order in [by_stride(&step.sum, &a), by_stride(&step.sum, &b)] {
-        let left = Grouped::new(&a, &batch, &m, &order, sizes)?;
-        let right = Grouped::new(&b, &batch, &order, &n, sizes)?;
-        let price = |g: &Grouped, x: &LabelledArray<T>| if g.view { 0 } else { x.tensor.numel() };
+        let left = MatrixLayout::new(&a, &batch, &m, &order, sizes)?;
+        let right = MatrixLayout::new(&b, &batch, &order, &n, sizes)?;
+        let price =
+            |g: &MatrixLayout, x: &LabelledArray<T>| if g.view { 0 } else { x.tensor.numel() };
         let copied = price(&left, &a) + price(&right, &b);
         if copied < cost {
             (best, cost) = (Some((left, right)), copied);
@@ -204,8 +205,8 @@ const INTERLEAVED: usize = 16 * 16 * 16;
 
 /// The product of many small matrices interleaved in memory; `None` if a or b are not.
 fn interleaved<T: Scalar>(
-    ring: &Ring<T>,
-    step: &Pair,
+    ring: &RingTable<T>,
+    step: &PairLabels,
     a: &LabelledArray<T>,
     b: &LabelledArray<T>,
     sizes: &[usize],
@@ -234,8 +235,8 @@ fn interleaved<T: Scalar>(
 
 /// Products without a summed label: elementwise and outer.
 fn multiply<T: Scalar>(
-    ring: &Ring<T>,
-    step: &Pair,
+    ring: &RingTable<T>,
+    step: &PairLabels,
     a: LabelledArray<T>,
     b: LabelledArray<T>,
 ) -> Result<LabelledArray<T>> {
@@ -253,9 +254,14 @@ fn multiply<T: Scalar>(
     Ok(LabelledArray { tensor: out.with_route(route), ids })
 }
 
-fn axes_of<T: Scalar>(step: &Pair, a: &LabelledArray<T>, b: &LabelledArray<T>) -> TensordotAxes {
-    let of =
-        |x: &LabelledArray<T>, id: Id| x.ids.iter().position(|&known| known == id).unwrap_or(0);
+fn axes_of<T: Scalar>(
+    step: &PairLabels,
+    a: &LabelledArray<T>,
+    b: &LabelledArray<T>,
+) -> TensordotAxes {
+    let of = |x: &LabelledArray<T>, id: LabelId| {
+        x.ids.iter().position(|&known| known == id).unwrap_or(0)
+    };
     let both = |ids: &Ids| ids.iter().map(|&id| (of(a, id), of(b, id))).collect();
     TensordotAxes {
         batch: both(&step.batch),

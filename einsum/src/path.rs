@@ -6,8 +6,8 @@
 use hashbrown::HashMap;
 
 use crate::error::{EinsumError, Result};
-use crate::network::{Id, Ids};
-use crate::order::{Found, Pairs, join, product_ids};
+use crate::network::{Ids, LabelId};
+use crate::order::{ContractionOrder, SlotPairs, join, product_ids};
 use crate::search::{Optimizer, search};
 
 /// Contraction path in the convention of opt_einsum.
@@ -110,15 +110,15 @@ impl Left {
 pub(crate) fn resolve(
     path: &Path,
     inputs: &[Ids],
-    output: &[Id],
+    output: &[LabelId],
     sizes: &[usize],
-) -> Result<Found> {
+) -> Result<ContractionOrder> {
     let mut left = Left::new(inputs.len(), inputs.len() + path.steps().len());
     // Slot and labels of every entry of the list.
     let mut entries: Vec<(usize, Ids)> = inputs.iter().cloned().enumerate().collect();
     let mut uses = vec![0usize; sizes.len()];
     inputs.iter().flatten().chain(output).for_each(|&id| uses[id as usize] += 1);
-    let (mut pairs, mut cut) = (Pairs::new(), false);
+    let (mut pairs, mut cut) = (SlotPairs::new(), false);
     for (step, indices) in path.steps().iter().enumerate() {
         let remaining = left.left;
         let mut order = indices.clone();
@@ -139,7 +139,7 @@ pub(crate) fn resolve(
             slots.push(slot);
             ids.push(labels);
         }
-        let keep = |id: Id| uses[id as usize] > 0;
+        let keep = |id: LabelId| uses[id as usize] > 0;
         let kept = ids.iter().fold(Ids::new(), |all, ids| product_ids(&all, ids, keep));
         let found = search_group(&ids, &kept, sizes)?;
         cut |= found.cut;
@@ -153,21 +153,21 @@ pub(crate) fn resolve(
         left.push();
     }
     match left.left {
-        0 | 1 => Ok(Found { pairs, cut }),
+        0 | 1 => Ok(ContractionOrder { pairs, cut }),
         remaining => Err(EinsumError::PathIncomplete { remaining }),
     }
 }
 
 /// Searches for the order of one step over renumbered labels, so that a path with many steps over three tensors does
 /// not traverse all labels in each step.
-fn search_group(group: &[Ids], kept: &Ids, sizes: &[usize]) -> Result<Found> {
-    let mut numbers: HashMap<Id, Id> = HashMap::new();
+fn search_group(group: &[Ids], kept: &Ids, sizes: &[usize]) -> Result<ContractionOrder> {
+    let mut numbers: HashMap<LabelId, LabelId> = HashMap::new();
     let mut of_group = Vec::new();
     let mut renumbered = |ids: &Ids| -> Ids {
-        let number = |&id: &Id| {
+        let number = |&id: &LabelId| {
             *numbers.entry(id).or_insert_with(|| {
                 of_group.push(sizes[id as usize]);
-                of_group.len() as Id - 1
+                of_group.len() as LabelId - 1
             })
         };
         ids.iter().map(number).collect()
@@ -178,7 +178,7 @@ fn search_group(group: &[Ids], kept: &Ids, sizes: &[usize]) -> Result<Found> {
 }
 
 /// The path equivalent to a list of pairs.
-pub(crate) fn to_path(operands: usize, pairs: &Pairs) -> Path {
+pub(crate) fn to_path(operands: usize, pairs: &SlotPairs) -> Path {
     let mut left = Left::new(operands, operands + pairs.len());
     let step = |&(a, b): &(usize, usize)| {
         let indices = vec![left.position(a), left.position(b)];

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::error::{EinsumError, Result};
-use crate::network::{Id, Ids, Network};
-use crate::order::{Found, Pairs, product_ids};
+use crate::network::{Ids, LabelId, Network};
+use crate::order::{ContractionOrder, SlotPairs, product_ids};
 use crate::path::{Path, to_path};
 
 /// Maximum number of step labels visited while one label to slice is chosen: some hundredths of a second.
@@ -43,7 +43,7 @@ impl Cost {
 
 /// Labels of one pairwise contraction, classified by role.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pair {
+pub(crate) struct PairLabels {
     pub(crate) lhs: usize,
     pub(crate) rhs: usize,
     /// In one operand, summed before the product.
@@ -69,13 +69,13 @@ pub struct PairwiseStep {
 }
 
 /// Cached plans of the cotangents of both operands.
-pub(crate) type Cotangents = [OnceLock<Arc<Plan>>; 2];
+pub(crate) type CotangentPlans = [OnceLock<Arc<Plan>>; 2];
 
 /// A compiled contraction: order, labels of every step, sliced labels.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) network: Network,
-    pub(crate) steps: Vec<Pair>,
+    pub(crate) steps: Vec<PairLabels>,
     /// Labels of a single operand that are summed.
     pub(crate) lone: Ids,
     /// Labels fixed in an outer loop.
@@ -88,14 +88,14 @@ pub struct Plan {
     /// Cached result of [`Plan::steps`].
     pub(crate) taken_apart: OnceLock<Vec<PairwiseStep>>,
     /// Cached result of [`Plan::cotangent`].
-    pub(crate) cotangents: Cotangents,
+    pub(crate) cotangents: CotangentPlans,
 }
 
 /// The fields that determine a plan.
-type Identity<'a> = (&'a Network, &'a Path, &'a Ids, Option<usize>);
+type PlanIdentity<'a> = (&'a Network, &'a Path, &'a Ids, Option<usize>);
 
 impl Plan {
-    fn identity(&self) -> Identity<'_> {
+    fn identity(&self) -> PlanIdentity<'_> {
         (&self.network, &self.path, &self.sliced, self.budget)
     }
 }
@@ -114,7 +114,7 @@ impl Hash for Plan {
     }
 }
 
-fn volume(ids: &[Id], sizes: &[usize]) -> f64 {
+fn volume(ids: &[LabelId], sizes: &[usize]) -> f64 {
     ids.iter().map(|&id| sizes[id as usize] as f64).product()
 }
 
@@ -126,7 +126,7 @@ struct Estimate {
 }
 
 impl Plan {
-    pub(crate) fn new(network: Network, Found { pairs, cut }: Found) -> Self {
+    pub(crate) fn new(network: Network, ContractionOrder { pairs, cut }: ContractionOrder) -> Self {
         let path = to_path(network.inputs.len(), &pairs);
         let (steps, lone) = classify(&network, &pairs);
         let cost = Cost { flops: 0.0, largest: 0.0, peak: 0.0, slices: 1.0 };
@@ -140,7 +140,7 @@ impl Plan {
             cut,
             budget: None,
             taken_apart: OnceLock::new(),
-            cotangents: Cotangents::default(),
+            cotangents: CotangentPlans::default(),
         };
         plan.cost = plan.estimate(&[]).cost;
         plan
@@ -217,7 +217,7 @@ impl Plan {
     }
 
     /// For each slot, true if it depends on the given labels.
-    pub(crate) fn varies(&self, sliced: &[Id]) -> Vec<bool> {
+    pub(crate) fn varies(&self, sliced: &[LabelId]) -> Vec<bool> {
         let reached = |ids: &Ids| !sliced.is_empty() && ids.iter().any(|id| sliced.contains(id));
         let mut varies: Vec<bool> = self.network.inputs.iter().map(reached).collect();
         for step in &self.steps {
@@ -234,7 +234,7 @@ impl Plan {
     }
 
     /// Cost with the given labels fixed in an outer loop.
-    fn estimate(&self, sliced: &[Id]) -> Estimate {
+    fn estimate(&self, sliced: &[LabelId]) -> Estimate {
         let network = &self.network;
         let mut sizes = network.sizes.clone();
         let slices: f64 = volume(sliced, &sizes);
@@ -296,7 +296,7 @@ impl Plan {
     }
 
     /// Labels that can be sliced, those with the most memory at the peak first.
-    fn labels_at(&self, peak: Option<usize>) -> Vec<Id> {
+    fn labels_at(&self, peak: Option<usize>) -> Vec<LabelId> {
         let mut sizes = self.network.sizes.clone();
         self.sliced.iter().for_each(|&id| sizes[id as usize] = 1);
         let mut weights = vec![0.0; sizes.len()];
@@ -311,7 +311,7 @@ impl Plan {
         for s in self.running_order(&varies) {
             let step = &self.steps[s];
             if Some(s) == peak {
-                let Pair { batch, left, right, sum, .. } = step;
+                let PairLabels { batch, left, right, sum, .. } = step;
                 [[batch, left, sum], [batch, sum, right], [batch, left, right]]
                     .iter()
                     .for_each(|parts| add(parts));
@@ -327,8 +327,8 @@ impl Plan {
                 held[slot] &= !varies[slot] && varies[operands + s];
             }
         }
-        let open = |&id: &Id| sizes[id as usize] > 1 && weights[id as usize] > 0.0;
-        let mut labels: Vec<Id> = (0..sizes.len() as Id).filter(open).collect();
+        let open = |&id: &LabelId| sizes[id as usize] > 1 && weights[id as usize] > 0.0;
+        let mut labels: Vec<LabelId> = (0..sizes.len() as LabelId).filter(open).collect();
         labels.sort_by(|&a, &b| weights[b as usize].total_cmp(&weights[a as usize]));
         labels
     }
@@ -362,7 +362,8 @@ impl Plan {
     /// [`EinsumError::BudgetTooSmall`].
     pub(crate) fn slice(mut self, budget: usize, element: usize, given: bool) -> Result<Self> {
         self.budget = given.then_some(budget);
-        let labels = |x: &Pair| 4 + x.batch.len() + x.left.len() + x.right.len() + x.sum.len();
+        let labels =
+            |x: &PairLabels| 4 + x.batch.len() + x.left.len() + x.right.len() + x.sum.len();
         let labels: usize = self.steps.iter().map(labels).sum();
         let most = (LOOKED_AT / labels.max(1)).max(FEWEST_TRIED);
         let mut at = self.estimate(&[]).at;
@@ -370,7 +371,7 @@ impl Plan {
             let mut labels = self.labels_at(at);
             self.cut |= labels.len() > most;
             labels.truncate(most);
-            let trial = |id: Id| {
+            let trial = |id: LabelId| {
                 let mut sliced = self.sliced.clone();
                 sliced.push(id);
                 let Estimate { cost, at } = self.estimate(&sliced);
@@ -398,7 +399,7 @@ impl Plan {
 }
 
 /// Classifies the labels of each pair; summed labels are in the order of the terms.
-fn classify(network: &Network, pairs: &Pairs) -> (Vec<Pair>, Ids) {
+fn classify(network: &Network, pairs: &SlotPairs) -> (Vec<PairLabels>, Ids) {
     let mut slots: Vec<Ids> = network.inputs.clone();
     // Number of remaining tensors with each label; the output counts as one.
     let mut uses = vec![0usize; network.sizes.len()];
@@ -408,16 +409,16 @@ fn classify(network: &Network, pairs: &Pairs) -> (Vec<Pair>, Ids) {
     for &(lhs, rhs) in pairs {
         let (a, b) = (slots[lhs].clone(), slots[rhs].clone());
         a.iter().chain(&b).for_each(|&id| uses[id as usize] -= 1);
-        let keep = |id: Id| uses[id as usize] > 0;
+        let keep = |id: LabelId| uses[id as usize] > 0;
         let pick = |from: &Ids, other: &Ids, shared: bool, kept: bool| -> Ids {
-            let fits = |id: &Id| keep(*id) == kept && other.contains(id) == shared;
+            let fits = |id: &LabelId| keep(*id) == kept && other.contains(id) == shared;
             let mut ids: Ids = from.iter().copied().filter(fits).collect();
             if !kept {
                 ids.sort_unstable();
             }
             ids
         };
-        steps.push(Pair {
+        steps.push(PairLabels {
             lhs,
             rhs,
             lone_left: pick(&a, &b, false, false),

@@ -4,8 +4,8 @@
 //! leaves, which may be subtrees themselves. This is repeated at every node until a sweep no longer pays. In the
 //! measure of the planner the order never becomes worse.
 
-use crate::network::{Id, Ids};
-use crate::order::{Found, Measure, Pairs};
+use crate::network::{Ids, LabelId};
+use crate::order::{ContractionOrder, Measure, SlotPairs};
 
 /// Maximum number of leaves of a subtree: 3⁸ / 2 splits of subsets.
 const LEAVES: usize = 8;
@@ -16,8 +16,8 @@ const MOST_SEARCHES: usize = 1500;
 /// Minimum relative gain of a sweep; a smaller one ends the search.
 const LEAST_GAIN: f64 = 1e-3;
 
-/// A contraction tree; slots as in [`Pairs`].
-struct Tree<'a> {
+/// A contraction tree; slots as in [`SlotPairs`].
+struct ContractionTree<'a> {
     measure: &'a Measure<'a>,
     operands: usize,
     /// The two operands of each contraction slot.
@@ -27,17 +27,17 @@ struct Tree<'a> {
 }
 
 /// `pairs`, or a cheaper order. The time is at most about that of the contraction, and is limited by [`MOST_SEARCHES`].
-pub(crate) fn refine(measure: &Measure<'_>, pairs: Pairs) -> Found {
+pub(crate) fn refine(measure: &Measure<'_>, pairs: SlotPairs) -> ContractionOrder {
     let worth = (measure.price(&pairs) / SEARCH) as usize;
     let (pairs, finished) = refine_by(measure, pairs, worth.min(MOST_SEARCHES));
-    Found { pairs, cut: !finished && worth > MOST_SEARCHES }
+    ContractionOrder { pairs, cut: !finished && worth > MOST_SEARCHES }
 }
 
 /// [`refine`] with a number of searches; returns true if they sufficed.
-fn refine_by(measure: &Measure<'_>, pairs: Pairs, mut searches: usize) -> (Pairs, bool) {
+fn refine_by(measure: &Measure<'_>, pairs: SlotPairs, mut searches: usize) -> (SlotPairs, bool) {
     let mut cost = measure.price(&pairs);
     let operands = measure.inputs.len();
-    let mut tree = Tree { measure, operands, ids: measure.slots(&pairs), parts: pairs };
+    let mut tree = ContractionTree { measure, operands, ids: measure.slots(&pairs), parts: pairs };
     if tree.parts.len() < 2 {
         return (tree.parts, true);
     }
@@ -59,7 +59,7 @@ fn refine_by(measure: &Measure<'_>, pairs: Pairs, mut searches: usize) -> (Pairs
     }
 }
 
-impl Tree<'_> {
+impl ContractionTree<'_> {
     fn parts(&self, slot: usize) -> Option<(usize, usize)> {
         slot.checked_sub(self.operands).map(|step| self.parts[step])
     }
@@ -79,7 +79,7 @@ impl Tree<'_> {
         nodes
     }
 
-    /// The `most` most expensive of [`Tree::nodes`].
+    /// The `most` most expensive of [`ContractionTree::nodes`].
     fn dearest(&self, most: usize) -> Vec<usize> {
         let mut nodes = self.nodes();
         if nodes.len() > most {
@@ -112,10 +112,10 @@ impl Tree<'_> {
     }
 
     /// The order of the tree in post-order, with a small number of elements alive at a time.
-    fn pairs(&self) -> Pairs {
+    fn pairs(&self) -> SlotPairs {
         let hurry = self.hurry();
         let mut slot_of: Vec<usize> = (0..self.operands + self.parts.len()).collect();
-        let mut pairs = Pairs::new();
+        let mut pairs = SlotPairs::new();
         let mut todo = vec![(self.operands + self.parts.len() - 1, false)];
         while let Some((node, ready)) = todo.pop() {
             let Some((left, right)) = self.parts(node) else { continue };
@@ -181,7 +181,7 @@ impl Tree<'_> {
 
 /// The cheapest order of every subset of some tensors; bit sets for tensors and for labels.
 struct Subsets {
-    labels: Vec<Id>,
+    labels: Vec<LabelId>,
     /// Labels of the product of a subset.
     out: Vec<u128>,
     best: Vec<f64>,
@@ -191,15 +191,15 @@ struct Subsets {
 
 impl Subsets {
     /// `None` if there are more than 128 labels.
-    fn new(tree: &Tree<'_>, root: usize, leaves: &[usize]) -> Option<Self> {
-        let mut labels: Vec<Id> =
+    fn new(tree: &ContractionTree<'_>, root: usize, leaves: &[usize]) -> Option<Self> {
+        let mut labels: Vec<LabelId> =
             leaves.iter().flat_map(|&leaf| tree.ids[leaf].iter().copied()).collect();
         labels.sort_unstable();
         labels.dedup();
         if labels.len() > 128 {
             return None;
         }
-        let bit = |id: &Id| labels.binary_search(id).map_or(0, |at| 1u128 << at);
+        let bit = |id: &LabelId| labels.binary_search(id).map_or(0, |at| 1u128 << at);
         let mask = |slot: usize| tree.ids[slot].iter().map(bit).fold(0, |all, bit| all | bit);
         let sizes: Vec<f64> = labels.iter().map(|&id| tree.measure.size(id)).collect();
         let volume = |mut mask: u128| {
@@ -253,7 +253,7 @@ impl Subsets {
     }
 
     fn ids(&self, mask: u128) -> Ids {
-        let inside = |(at, _): &(usize, &Id)| mask >> at & 1 == 1;
+        let inside = |(at, _): &(usize, &LabelId)| mask >> at & 1 == 1;
         self.labels.iter().enumerate().filter(inside).map(|(_, &id)| id).collect()
     }
 }
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     /// Minimum over all orders of five tensors.
-    fn cheapest(measure: &Measure<'_>, left: &[usize], pairs: &mut Pairs) -> f64 {
+    fn cheapest(measure: &Measure<'_>, left: &[usize], pairs: &mut SlotPairs) -> f64 {
         if left.len() == 1 {
             return measure.price(pairs);
         }
@@ -292,7 +292,7 @@ mod tests {
             let sizes: Vec<usize> = (0..7).map(|_| 20 + next(60) as usize).collect();
             let inputs: Vec<Ids> = (0..5)
                 .map(|_| {
-                    let mut ids: Ids = (0..3).map(|_| next(7) as Id).collect();
+                    let mut ids: Ids = (0..3).map(|_| next(7) as LabelId).collect();
                     ids.sort_unstable();
                     ids.dedup();
                     ids
@@ -300,10 +300,10 @@ mod tests {
                 .collect();
             let output: Ids = [inputs[0][0]].into_iter().collect();
             let measure = Measure { inputs: &inputs, output: &output, sizes: &sizes };
-            let given: Pairs = vec![(0, 1), (5, 2), (6, 3), (7, 4)];
+            let given: SlotPairs = vec![(0, 1), (5, 2), (6, 3), (7, 4)];
             let refined = measure.price(&refine_by(&measure, given.clone(), 100).0);
             assert!(refined <= measure.price(&given) * (1.0 + 1e-12));
-            let best = cheapest(&measure, &[0, 1, 2, 3, 4], &mut Pairs::new());
+            let best = cheapest(&measure, &[0, 1, 2, 3, 4], &mut SlotPairs::new());
             assert!((refined / best - 1.0).abs() < 1e-9, "{refined} {best}");
         }
     }
@@ -312,10 +312,11 @@ mod tests {
     fn long_chains_do_not_get_worse() {
         let sizes: Vec<usize> = (0..41).map(|i| 2 + (i * 37 + 80) % 90).collect();
         let inputs: Vec<Ids> =
-            (0..40).map(|i| [i as Id, i as Id + 1].into_iter().collect()).collect();
+            (0..40).map(|i| [i as LabelId, i as LabelId + 1].into_iter().collect()).collect();
         let output: Ids = [0, 40].into_iter().collect();
         let measure = Measure { inputs: &inputs, output: &output, sizes: &sizes };
-        let given: Pairs = (0..39).map(|s| if s == 0 { (0, 1) } else { (39 + s, s + 1) }).collect();
+        let given: SlotPairs =
+            (0..39).map(|s| if s == 0 { (0, 1) } else { (39 + s, s + 1) }).collect();
         let (refined, _) = refine_by(&measure, given.clone(), 1000);
         assert_eq!(refined.len(), 39);
         assert!(measure.price(&refined) < measure.price(&given));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::error::Bytes;
 use crate::label::Label;
-use crate::network::{Id, Ids};
+use crate::network::{Ids, LabelId};
 use crate::plan::Plan;
 use crate::subscripts::Subscripts;
 
@@ -43,12 +43,12 @@ impl Plan {
 }
 
 impl PlanReport<'_> {
-    fn names(&self, ids: &[Id]) -> Vec<Label> {
+    fn names(&self, ids: &[LabelId]) -> Vec<Label> {
         ids.iter().map(|&id| self.plan.network.names[id as usize]).collect()
     }
 
     /// Number of elements over these labels, in one slice.
-    fn volume(&self, ids: &[Id]) -> f64 {
+    fn volume(&self, ids: &[LabelId]) -> f64 {
         let open = ids.iter().filter(|id| !self.plan.sliced.contains(id));
         open.map(|&id| self.plan.network.sizes[id as usize] as f64).product()
     }
@@ -94,7 +94,7 @@ impl fmt::Display for PlanReport<'_> {
         let cost = plan.cost();
         write!(f, "multiply-adds: {:.1e}", cost.flops)?;
         if !plan.sliced.is_empty() {
-            let label = |&id: &Id| {
+            let label = |&id: &LabelId| {
                 format!("{} ({})", plan.network.names[id as usize], plan.network.sizes[id as usize])
             };
             let labels: Vec<String> = plan.sliced.iter().map(label).collect();

@@ -1,7 +1,7 @@
 //! Roles of the labels of one or two operands.
 
 use crate::label::Label;
-use crate::network::Id;
+use crate::network::LabelId;
 use crate::plan::Plan;
 
 /// Labels of a contraction of one or two tensors, classified by role; axes of size 1 have none.
@@ -59,7 +59,7 @@ impl Plan {
     }
 
     /// [`Plan::roles`] with numbered labels.
-    pub(crate) fn role_ids(&self) -> Option<Roles<Id>> {
+    pub(crate) fn role_ids(&self) -> Option<Roles<LabelId>> {
         let network = &self.network;
         let mut roles = match &self.steps[..] {
             [] => {

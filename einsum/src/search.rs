@@ -14,8 +14,8 @@ use omeco::{EinCode, NestedEinsum, TreeSA, optimize_code};
 
 use crate::error::{EinsumError, Result};
 use crate::greedy::{self, MOST_LABELS, Ties};
-use crate::network::{Id, Ids};
-use crate::order::{Found, Measure, Pairs, in_rounds, join};
+use crate::network::{Ids, LabelId};
+use crate::order::{ContractionOrder, Measure, SlotPairs, in_rounds, join};
 use crate::refine::refine;
 
 /// Limits of the total time of the greedy searches of one network, in nanoseconds: maximum, and minimum if the
@@ -47,10 +47,10 @@ pub enum Optimizer {
 /// [`EinsumError::IntermediateOverflow`] if every order found has an intermediate that exceeds any memory.
 pub(crate) fn search(
     inputs: &[Ids],
-    output: &[Id],
+    output: &[LabelId],
     sizes: &[usize],
     by: Optimizer,
-) -> Result<Found> {
+) -> Result<ContractionOrder> {
     if inputs.len() < 3 {
         return Ok(in_rounds(inputs.len()));
     }
@@ -61,15 +61,15 @@ pub(crate) fn search(
     };
     let cut = by == Optimizer::TreeSa && inputs.len() > MOST_ANNEALED;
     let found = match annealed {
-        Some(pairs) => Found { pairs, cut: false },
+        Some(pairs) => ContractionOrder { pairs, cut: false },
         None => cheapest(&measure)?,
     };
     let refined = refine(&measure, found.pairs);
-    Ok(Found { cut: cut || found.cut || refined.cut, ..refined })
+    Ok(ContractionOrder { cut: cut || found.cut || refined.cut, ..refined })
 }
 
 /// The cheapest of the greedy orders; fewer variants are tried if the contraction takes no longer than the search.
-fn cheapest(measure: &Measure<'_>) -> Result<Found> {
+fn cheapest(measure: &Measure<'_>) -> Result<ContractionOrder> {
     let Measure { inputs, output, sizes } = *measure;
     let size = |free: &Vec<bool>| -> Vec<f64> {
         let size = |(&n, &free): (&usize, &bool)| if free { 1.0 } else { n.max(1) as f64 };
@@ -81,7 +81,7 @@ fn cheapest(measure: &Measure<'_>) -> Result<Found> {
         let counted = &counted;
         GAINS.into_iter().flat_map(move |gain| counted.iter().map(move |sizes| (ties, gain, sizes)))
     });
-    let (mut best, mut work): (Option<(f64, Pairs)>, usize) = (None, 0);
+    let (mut best, mut work): (Option<(f64, SlotPairs)>, usize) = (None, 0);
     let mut worth = usize::MAX;
     for (ties, gain, sizes) in ways {
         if work > worth.clamp(LEAST_WORK, MOST_WORK) {
@@ -99,14 +99,14 @@ fn cheapest(measure: &Measure<'_>) -> Result<Found> {
     }
     let overflow = EinsumError::IntermediateOverflow { elements: 2f64.powi(MOST_LABELS as i32) };
     let (_, pairs) = best.ok_or(overflow)?;
-    Ok(Found { pairs, cut: work > MOST_WORK && worth > MOST_WORK })
+    Ok(ContractionOrder { pairs, cut: work > MOST_WORK && worth > MOST_WORK })
 }
 
-fn anneal(inputs: &[Ids], output: &[Id], sizes: &[usize]) -> Option<Pairs> {
+fn anneal(inputs: &[Ids], output: &[LabelId], sizes: &[usize]) -> Option<SlotPairs> {
     let code = EinCode::new(inputs.iter().map(|ids| ids.to_vec()).collect(), output.to_vec());
     // The library takes logarithms of these sizes.
-    let size = |(id, &n): (usize, &usize)| (id as Id, n.max(1));
-    let of: HashMap<Id, usize> = sizes.iter().enumerate().map(size).collect();
+    let size = |(id, &n): (usize, &usize)| (id as LabelId, n.max(1));
+    let of: HashMap<LabelId, usize> = sizes.iter().enumerate().map(size).collect();
     let tree = optimize_code(&code, &of, &TreeSA::fast())?;
     Some(order(&tree, inputs.len()))
 }
@@ -114,7 +114,7 @@ fn anneal(inputs: &[Ids], output: &[Id], sizes: &[usize]) -> Option<Pairs> {
 /// Sets of labels that a greedy search may count as size 1: none; those of the output; those of more than two tensors.
 /// Every order keeps such a label for many steps, and a search that counts its size prefers products of small tensors
 /// without other shared labels.
-fn free_labels(inputs: &[Ids], output: &[Id], labels: usize) -> Vec<Vec<bool>> {
+fn free_labels(inputs: &[Ids], output: &[LabelId], labels: usize) -> Vec<Vec<bool>> {
     let mut uses = vec![0; labels];
     inputs.iter().flatten().for_each(|&id| uses[id as usize] += 1);
     let mut of_output = vec![false; labels];
@@ -131,12 +131,12 @@ const GAINS: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
 
 /// The pairs of a tree in post-order, without recursion. Operands missing in the tree are appended, and repeated
 /// operands are used once: otherwise the sum would be wrong.
-fn order(root: &NestedEinsum<Id>, operands: usize) -> Pairs {
+fn order(root: &NestedEinsum<LabelId>, operands: usize) -> SlotPairs {
     enum Visit<'a> {
-        Tree(&'a NestedEinsum<Id>),
+        Tree(&'a NestedEinsum<LabelId>),
         Join(usize),
     }
-    let mut pairs = Pairs::new();
+    let mut pairs = SlotPairs::new();
     let mut used = vec![false; operands];
     let mut todo = vec![Visit::Tree(root)];
     // Slots of completed subtrees; `None` for a subtree without a new operand.

@@ -14,19 +14,19 @@ use crate::backend::ProductBackends;
 use crate::contract::Slots;
 use crate::error::Result;
 use crate::labelled::{LabelledArray, align, scatter};
-use crate::network::Id;
+use crate::network::LabelId;
 use crate::plan::Plan;
-use crate::table::Ring;
+use crate::table::RingTable;
 
 /// The value of each sliced label.
-pub(crate) struct Slice<'a> {
-    labels: &'a [Id],
+pub(crate) struct SliceIndex<'a> {
+    labels: &'a [LabelId],
     values: Vec<usize>,
 }
 
-impl Slice<'_> {
+impl SliceIndex<'_> {
     /// The value of a label, if it is sliced.
-    pub(crate) fn value(&self, id: Id) -> Option<usize> {
+    pub(crate) fn value(&self, id: LabelId) -> Option<usize> {
         self.labels.iter().position(|&label| label == id).map(|i| self.values[i])
     }
 
@@ -42,7 +42,11 @@ impl Slice<'_> {
     }
 
     /// The elements that the slice reads, with the axes in the order of `ids`.
-    pub(crate) fn values<T: Scalar>(&self, x: &LabelledArray<T>, ids: &[Id]) -> Result<Vec<T>> {
+    pub(crate) fn values<T: Scalar>(
+        &self,
+        x: &LabelledArray<T>,
+        ids: &[LabelId],
+    ) -> Result<Vec<T>> {
         Ok(align(&self.of(x)?, ids)?.to_vec()?)
     }
 
@@ -50,7 +54,7 @@ impl Slice<'_> {
     pub(crate) fn place<T: Scalar>(
         &self,
         whole: &mut Tensor<T>,
-        ids: &[Id],
+        ids: &[LabelId],
         part: &Tensor<T>,
         combine: fn(T, T) -> T,
     ) -> Result<()> {
@@ -74,7 +78,7 @@ impl Plan {
     }
 
     /// The slice of an index, row-major over [`Plan::sliced`].
-    pub(crate) fn slice_at(&self, number: usize) -> Slice<'_> {
+    pub(crate) fn slice_at(&self, number: usize) -> SliceIndex<'_> {
         let mut rest = number;
         let mut values = vec![0; self.sliced.len()];
         for (value, &id) in values.iter_mut().zip(&self.sliced).rev() {
@@ -82,13 +86,13 @@ impl Plan {
             *value = rest % size;
             rest /= size;
         }
-        Slice { labels: &self.sliced, values }
+        SliceIndex { labels: &self.sliced, values }
     }
 
     /// Number of slices over output labels, and over summed labels.
     pub(crate) fn slice_counts(&self) -> (usize, usize) {
         let count = |of_output: bool| -> usize {
-            let fits = |id: &&Id| self.network.output.contains(id) == of_output;
+            let fits = |id: &&LabelId| self.network.output.contains(id) == of_output;
             self.sliced.iter().filter(fits).map(|&id| self.network.sizes[id as usize]).product()
         };
         (count(true), count(false))
@@ -97,7 +101,7 @@ impl Plan {
     /// One contraction for every value of the sliced labels.
     pub(crate) fn run_slices<T: Scalar>(
         &self,
-        ring: &Ring<T>,
+        ring: &RingTable<T>,
         slots: Slots<T>,
         backend: &ProductBackends<'_, T>,
     ) -> Result<LabelledArray<T>> {
@@ -111,7 +115,7 @@ impl Plan {
     /// the output, which is initialised with `fill`.
     pub(crate) fn fold_slices<T: Scalar, U: Scalar>(
         &self,
-        ring: &Ring<T>,
+        ring: &RingTable<T>,
         mut slots: Slots<T>,
         backend: &ProductBackends<'_, T>,
         fill: U,

@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 use crate::einsum::Einsum;
 use crate::error::Result;
 use crate::label::Label;
-use crate::network::{Id, Ids, Network};
-use crate::order::Found;
+use crate::network::{Ids, LabelId, Network};
+use crate::order::ContractionOrder;
 use crate::plan::{PairwiseStep, Plan};
 use crate::subscripts::Subscripts;
 
@@ -122,14 +122,14 @@ impl Plan {
         let mut slots: Vec<(Vec<Label>, Vec<usize>)> =
             network.terms.iter().cloned().zip(network.shapes.iter().cloned()).collect();
         if self.steps.is_empty() {
-            let none = Found { pairs: Vec::new(), cut: false };
+            let none = ContractionOrder { pairs: Vec::new(), cut: false };
             let plan = Arc::new(Plan::new(network.clone(), none));
             return Ok(vec![PairwiseStep { slots: SmallVec::from_slice(&[0]), plan }]);
         }
         let mut steps = Vec::with_capacity(self.steps.len());
-        let name = |&id: &Id| network.names[id as usize];
-        let ids: HashMap<Label, Id> =
-            network.names.iter().enumerate().map(|(id, &label)| (label, id as Id)).collect();
+        let name = |&id: &LabelId| network.names[id as usize];
+        let ids: HashMap<Label, LabelId> =
+            network.names.iter().enumerate().map(|(id, &label)| (label, id as LabelId)).collect();
         for (s, pair) in self.steps.iter().enumerate() {
             let last = s + 1 == self.steps.len();
             let kept: Ids =
@@ -137,7 +137,7 @@ impl Plan {
             let (labels, shape) = if last {
                 (network.output_term.clone(), network.result_shape())
             } else {
-                let size = |&id: &Id| network.sizes[id as usize];
+                let size = |&id: &LabelId| network.sizes[id as usize];
                 (kept.iter().map(name).collect(), kept.iter().map(size).collect())
             };
             let given: Vec<(Label, usize)> = labels.iter().copied().zip(shape.clone()).collect();
@@ -145,7 +145,7 @@ impl Plan {
             let subscripts = Subscripts::new(taken.map(|x| x.0.clone()), labels.iter().copied());
             // Terms are numbered as in the whole plan.
             let numbers = taken.iter().flat_map(|x| &x.0).filter_map(|label| ids.get(label));
-            let mut order: Vec<Id> = numbers.copied().collect();
+            let mut order: Vec<LabelId> = numbers.copied().collect();
             order.sort_unstable();
             order.dedup();
             let order: Vec<Label> = order.iter().map(name).collect();
@@ -153,7 +153,7 @@ impl Plan {
             let mut part = Network::ordered(&subscripts, &shapes, &given, &order)?;
             // If the whole sum is empty, a part is empty too, even if it contains 0 ⊗ NaN.
             part.is_empty = network.is_empty;
-            let found = Found { pairs: vec![(0, 1)], cut: false };
+            let found = ContractionOrder { pairs: vec![(0, 1)], cut: false };
             let plan = Plan::new(part, found);
             plan.check_sizes()?;
             let plan = Arc::new(plan);

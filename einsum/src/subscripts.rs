@@ -20,13 +20,13 @@ fn is_label(c: char) -> bool {
 
 /// One axis of a term, or the ellipsis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Token {
+pub(crate) enum SubscriptToken {
     Label(Label),
     Ellipsis,
 }
 
 /// Labels of one operand or of the result.
-pub(crate) type Term = Vec<Token>;
+pub(crate) type SubscriptTerm = Vec<SubscriptToken>;
 
 /// Labels of the operands and, unless implicit, of the result.
 ///
@@ -39,12 +39,12 @@ pub(crate) type Term = Vec<Token>;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subscripts {
-    pub(crate) inputs: Vec<Term>,
-    pub(crate) output: Option<Term>,
+    pub(crate) inputs: Vec<SubscriptTerm>,
+    pub(crate) output: Option<SubscriptTerm>,
 }
 
-fn term<L: Into<Label>>(labels: impl IntoIterator<Item = L>) -> Term {
-    labels.into_iter().map(|label| Token::Label(label.into())).collect()
+fn term<L: Into<Label>>(labels: impl IntoIterator<Item = L>) -> SubscriptTerm {
+    labels.into_iter().map(|label| SubscriptToken::Label(label.into())).collect()
 }
 
 impl Subscripts {
@@ -91,7 +91,7 @@ impl Subscripts {
     /// Number of axes of operand `i`; `None` with an ellipsis.
     pub fn rank(&self, i: usize) -> Option<usize> {
         let term = self.inputs.get(i)?;
-        (!term.contains(&Token::Ellipsis)).then_some(term.len())
+        (!term.contains(&SubscriptToken::Ellipsis)).then_some(term.len())
     }
 }
 
@@ -106,8 +106,8 @@ impl FromStr for Subscripts {
     type Err = EinsumError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let mut inputs = vec![Term::new()];
-        let mut output: Option<Term> = None;
+        let mut inputs = vec![SubscriptTerm::new()];
+        let mut output: Option<SubscriptTerm> = None;
         let mut chars = text.char_indices().peekable();
         while let Some((position, c)) = chars.next() {
             let behind_arrow = output.is_some();
@@ -122,21 +122,21 @@ impl FromStr for Subscripts {
             match c {
                 c if c.is_whitespace() => {}
                 ',' if behind_arrow => return Err(EinsumError::OutputTerms { position }),
-                ',' => inputs.push(Term::new()),
+                ',' => inputs.push(SubscriptTerm::new()),
                 '-' => {
                     if chars.next_if(|&(_, c)| c == '>').is_none() || behind_arrow {
                         return Err(EinsumError::Arrow { position });
                     }
-                    output = Some(Term::new());
+                    output = Some(SubscriptTerm::new());
                 }
                 '.' => {
                     let dots = (0..2).all(|_| chars.next_if(|&(_, c)| c == '.').is_some());
-                    if !dots || current.contains(&Token::Ellipsis) {
+                    if !dots || current.contains(&SubscriptToken::Ellipsis) {
                         return Err(EinsumError::Ellipsis { position });
                     }
-                    current.push(Token::Ellipsis);
+                    current.push(SubscriptToken::Ellipsis);
                 }
-                c if is_label(c) => current.push(Token::Label(Label::Char(c))),
+                c if is_label(c) => current.push(SubscriptToken::Label(Label::Char(c))),
                 found => return Err(EinsumError::UnexpectedCharacter { position, found }),
             }
         }
@@ -146,12 +146,12 @@ impl FromStr for Subscripts {
 
 impl fmt::Display for Subscripts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let write = |f: &mut fmt::Formatter<'_>, term: &Term| {
+        let write = |f: &mut fmt::Formatter<'_>, term: &SubscriptTerm| {
             for token in term {
                 match token {
-                    Token::Label(Label::Char(c)) => write!(f, "{c}")?,
-                    Token::Label(label) => write!(f, "[{label}]")?,
-                    Token::Ellipsis => write!(f, "...")?,
+                    SubscriptToken::Label(Label::Char(c)) => write!(f, "{c}")?,
+                    SubscriptToken::Label(label) => write!(f, "[{label}]")?,
+                    SubscriptToken::Ellipsis => write!(f, "...")?,
                 }
             }
             Ok(())

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::rules::{self, Differentiable, MatrixProduct, Share, Slices};
 
 /// Functions of a semiring that contractions use.
-pub(crate) struct Ring<T: Scalar> {
+pub(crate) struct RingTable<T: Scalar> {
     /// The zero of the semiring.
     pub(crate) zero: T,
     /// The one of the semiring.
@@ -34,7 +34,7 @@ pub(crate) struct Ring<T: Scalar> {
     pub(crate) plus: fn(Tensor<T>, Tensor<T>) -> Result<Tensor<T>, TensorError>,
 }
 
-impl<T: Scalar> Ring<T> {
+impl<T: Scalar> RingTable<T> {
     /// The table of a semiring.
     pub(crate) fn of<S: Semiring<T>>() -> Self {
         Self {
@@ -51,9 +51,9 @@ impl<T: Scalar> Ring<T> {
 /// Functions of a semiring that derivatives use.
 pub(crate) struct Rules<T: Numeric> {
     /// The semiring.
-    pub(crate) ring: Ring<T>,
+    pub(crate) ring: RingTable<T>,
     /// (+, ×), the semiring of cotangents and tangents.
-    pub(crate) numbers: Ring<T>,
+    pub(crate) numbers: RingTable<T>,
     /// [`Differentiable::SHARE`].
     pub(crate) share: Share,
     /// True if cotangents read the sums, or the argmax of each.
@@ -80,8 +80,8 @@ impl<T: Numeric> Rules<T> {
     /// The table of a semiring.
     pub(crate) fn of<S: Differentiable<T>>() -> Self {
         Self {
-            ring: Ring::of::<S>(),
-            numbers: Ring::of::<Standard>(),
+            ring: RingTable::of::<S>(),
+            numbers: RingTable::of::<Standard>(),
             share: S::SHARE,
             reads_sums: match S::SHARE {
                 Share::Linear => false,

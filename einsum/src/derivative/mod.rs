@@ -10,16 +10,17 @@ use t4a_algebra::{Numeric, Scalar};
 use t4a_tensor::Tensor;
 
 use self::step::{
-    Axes, Forward, enter_result, forward, pullback, pushforward, same_shape, sum_tangent, unsum,
+    ForwardValue, MatrixAxes, enter_result, forward, pullback, pushforward, same_shape,
+    sum_tangent, unsum,
 };
 use crate::backend::ProductBackends;
 use crate::error::{EinsumError, Result};
 use crate::labelled::{LabelledArray, align};
 use crate::network::Ids;
 use crate::pair;
-use crate::plan::{Pair, Plan};
+use crate::plan::{PairLabels, Plan};
 use crate::rules::{Differentiable, Share};
-use crate::table::{Ring, Rules};
+use crate::table::{RingTable, Rules};
 
 /// Number of terms that a `u32` argmax can index; one value marks "no term".
 const MOST_TERMS: u32 = u32::MAX - 1;
@@ -87,7 +88,7 @@ impl Plan {
             let b = pair::sum_out(&rules.ring, slots[step.rhs].clone(), &step.lone_right, sizes)?;
             let (c, argmax) = forward(rules, step, [&a, &b], sizes)?;
             slots.push(c.clone());
-            summed.push((a, b, Forward { c: Some(c), argmax }));
+            summed.push((a, b, ForwardValue { c: Some(c), argmax }));
         }
         let mut grads: Vec<Option<LabelledArray<T>>> = slots.iter().map(|_| None).collect();
         let lost = || EinsumError::PathIncomplete { remaining: 0 };
@@ -176,8 +177,8 @@ impl Plan {
     /// The operands of the only step, summed over labels that occur in one operand only.
     fn factors<T: Scalar>(
         &self,
-        ring: &Ring<T>,
-        step: &Pair,
+        ring: &RingTable<T>,
+        step: &PairLabels,
         operands: &[&Tensor<T>],
     ) -> Result<[LabelledArray<T>; 2]> {
         let factor = |slot: usize, lone: &Ids| {
@@ -217,10 +218,10 @@ impl Plan {
         same_shape("the cotangent", &self.shape(), cotangent.shape())?;
         let (network, sizes) = (&self.network, &self.network.sizes);
         if let Some(argmax) = argmax {
-            let axes = Axes::new(step, sizes).shape;
+            let axes = MatrixAxes::new(step, sizes).shape;
             same_shape("the argmax", &[axes.batch, axes.m, axes.n], argmax.shape())?;
         }
-        let known = Forward { c: None, argmax: argmax.cloned() };
+        let known = ForwardValue { c: None, argmax: argmax.cloned() };
         let g = enter_result(network, cotangent)?;
         let [a, b] = self.factors(&rules.ring, step, operands)?;
         let [ga, gb] = pullback(rules, step, [&a, &b], &known, &g, sizes)?;
@@ -289,7 +290,7 @@ impl Plan {
             let ((a, da), (b, db)) =
                 (half(step.lhs, &step.lone_left)?, half(step.rhs, &step.lone_right)?);
             let (c, argmax) = forward(rules, step, [&a, &b], sizes)?;
-            let done = Forward { c: Some(c.clone()), argmax };
+            let done = ForwardValue { c: Some(c.clone()), argmax };
             let dc = pushforward(rules, step, [&a, &b, &da, &db], &done, sizes)?;
             slots.push((c, dc));
         }

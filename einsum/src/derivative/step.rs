@@ -10,9 +10,9 @@ use crate::error::{EinsumError, Result};
 use crate::labelled::{LabelledArray, align, enter};
 use crate::network::{Ids, Network};
 use crate::pair;
-use crate::plan::Pair;
+use crate::plan::PairLabels;
 use crate::rules::{MatrixProduct, Share, elements};
-use crate::table::{Ring, Rules};
+use crate::table::{RingTable, Rules};
 
 fn conj<T: Numeric>(rules: &Rules<T>, x: &LabelledArray<T>) -> Result<LabelledArray<T>> {
     let tensor = (rules.conj)(x.tensor.clone())?;
@@ -20,13 +20,13 @@ fn conj<T: Numeric>(rules: &Rules<T>, x: &LabelledArray<T>) -> Result<LabelledAr
 }
 
 /// Labels of the result, in the order of the step.
-fn outer(step: &Pair) -> Ids {
+fn outer(step: &PairLabels) -> Ids {
     step.batch.iter().chain(&step.left).chain(&step.right).copied().collect()
 }
 
 /// The pair with its roles exchanged: summed, kept left and kept right.
-fn roles(batch: &Ids, left: &Ids, right: &Ids, sum: &Ids) -> Pair {
-    Pair {
+fn roles(batch: &Ids, left: &Ids, right: &Ids, sum: &Ids) -> PairLabels {
+    PairLabels {
         lhs: 0,
         rhs: 1,
         lone_left: Ids::new(),
@@ -39,16 +39,16 @@ fn roles(batch: &Ids, left: &Ids, right: &Ids, sum: &Ids) -> Pair {
 }
 
 /// The labels of A, B and C as axes of matrices.
-pub(super) struct Axes {
+pub(super) struct MatrixAxes {
     a: Ids,
     b: Ids,
     c: Ids,
     pub(super) shape: BgemmShape,
 }
 
-impl Axes {
-    pub(super) fn new(step: &Pair, sizes: &[usize]) -> Self {
-        let Pair { batch, left, right, sum, .. } = step;
+impl MatrixAxes {
+    pub(super) fn new(step: &PairLabels, sizes: &[usize]) -> Self {
+        let PairLabels { batch, left, right, sum, .. } = step;
         let join = |parts: [&Ids; 3]| parts.into_iter().flatten().copied().collect();
         let volume = |ids: &Ids| ids.iter().map(|&id| sizes[id as usize]).product();
         let (m, k, n) = (volume(left), volume(sum), volume(right));
@@ -78,7 +78,7 @@ fn shaped<T: Scalar>(data: Vec<T>, ids: &Ids, sizes: &[usize]) -> Result<Labelle
 }
 
 /// The result of a step, or its argmax, whichever the rule reads.
-pub(super) struct Forward<T: Scalar> {
+pub(super) struct ForwardValue<T: Scalar> {
     pub(super) c: Option<LabelledArray<T>>,
     pub(super) argmax: Option<Tensor<u32>>,
 }
@@ -86,7 +86,7 @@ pub(super) struct Forward<T: Scalar> {
 /// `a ⊗ b`, summed over the labels of the step, and the argmax for selective sums.
 pub(super) fn forward<T: Numeric>(
     rules: &Rules<T>,
-    step: &Pair,
+    step: &PairLabels,
     [a, b]: [&LabelledArray<T>; 2],
     sizes: &[usize],
 ) -> Result<(LabelledArray<T>, Option<Tensor<u32>>)> {
@@ -95,7 +95,7 @@ pub(super) fn forward<T: Numeric>(
         let own = ProductBackends::default();
         return Ok((pair::contract(&rules.ring, &plain, a.clone(), b.clone(), sizes, &own)?, None));
     }
-    let axes = Axes::new(step, sizes);
+    let axes = MatrixAxes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
     let (c, argmax) = (rules.matmul)(&a, &b)?;
     let shape: Vec<usize> = axes.c.iter().map(|&id| sizes[id as usize]).collect();
@@ -105,13 +105,13 @@ pub(super) fn forward<T: Numeric>(
 /// Cotangents of a and b, given that of `c = a ⊗ b` summed over the labels of the step.
 pub(super) fn pullback<T: Numeric>(
     rules: &Rules<T>,
-    step: &Pair,
+    step: &PairLabels,
     [a, b]: [&LabelledArray<T>; 2],
-    Forward { c, argmax }: &Forward<T>,
+    ForwardValue { c, argmax }: &ForwardValue<T>,
     g: &LabelledArray<T>,
     sizes: &[usize],
 ) -> Result<[LabelledArray<T>; 2]> {
-    let Pair { batch, left, right, sum, .. } = step;
+    let PairLabels { batch, left, right, sum, .. } = step;
     if rules.share == Share::Linear {
         let own = ProductBackends::default();
         let (a, b) = (conj(rules, a)?, conj(rules, b)?);
@@ -121,7 +121,7 @@ pub(super) fn pullback<T: Numeric>(
         let gb = pair::contract(&rules.numbers, &to_b, a, g.clone(), sizes, &own)?;
         return Ok([ga, gb]);
     }
-    let axes = Axes::new(step, sizes);
+    let axes = MatrixAxes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
     let c = c.as_ref().map(|c| align(c, &axes.c)).transpose()?;
     let c = c.as_ref().map_or(Ok(Cow::Borrowed(&[][..])), elements)?;
@@ -136,9 +136,9 @@ pub(super) fn pullback<T: Numeric>(
 /// Tangent of the contraction, given those of a and b.
 pub(super) fn pushforward<T: Numeric>(
     rules: &Rules<T>,
-    step: &Pair,
+    step: &PairLabels,
     [a, b, da, db]: [&LabelledArray<T>; 4],
-    Forward { c, argmax }: &Forward<T>,
+    ForwardValue { c, argmax }: &ForwardValue<T>,
     sizes: &[usize],
 ) -> Result<LabelledArray<T>> {
     let outer = outer(step);
@@ -152,7 +152,7 @@ pub(super) fn pushforward<T: Numeric>(
         let tensor = rules.add(product(da, b)?, product(a, db)?)?;
         return Ok(LabelledArray { tensor, ids: outer });
     }
-    let axes = Axes::new(step, sizes);
+    let axes = MatrixAxes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
     let [da, db] = axes.matrices(da, db)?;
     let c = c.as_ref().map(|c| align(c, &axes.c)).transpose()?;
@@ -165,7 +165,7 @@ pub(super) fn pushforward<T: Numeric>(
 }
 
 /// `x` summed over labels that occur nowhere else, as a step with the scalar 1.
-fn lone_step(x: &Ids, lone: &Ids) -> Pair {
+fn lone_step(x: &Ids, lone: &Ids) -> PairLabels {
     let kept: Ids = x.iter().copied().filter(|id| !lone.contains(id)).collect();
     roles(&Ids::new(), &kept, &Ids::new(), lone)
 }
@@ -189,7 +189,7 @@ pub(super) fn unsum<T: Numeric>(
         return Ok(g);
     }
     let step = lone_step(&x.ids, lone);
-    let known = Forward { c: Some(summed.clone()), argmax: None };
+    let known = ForwardValue { c: Some(summed.clone()), argmax: None };
     let [g, _] =
         pullback(rules, &step, [x, &ones(rules.ring.one, lone, sizes)?], &known, &g, sizes)?;
     Ok(g)
@@ -208,7 +208,7 @@ pub(super) fn sum_tangent<T: Numeric>(
     let one = ones(rules.ring.one, lone, sizes)?;
     let zero =
         LabelledArray { tensor: Tensor::full(one.tensor.shape(), T::ZERO)?, ids: one.ids.clone() };
-    let known = Forward { c: Some(summed.clone()), argmax: None };
+    let known = ForwardValue { c: Some(summed.clone()), argmax: None };
     pushforward(rules, &lone_step(&x.ids, lone), [x, &one, dx, &zero], &known, sizes)
 }
 
@@ -228,5 +228,5 @@ pub(super) fn enter_result<T: Numeric>(
 ) -> Result<LabelledArray<T>> {
     let x = enter(&network.result, cotangent)?;
     let repeated: Ids = x.ids.iter().copied().filter(|id| !network.output.contains(id)).collect();
-    pair::sum_out(&Ring::of::<Standard>(), x, &repeated, &network.sizes)
+    pair::sum_out(&RingTable::of::<Standard>(), x, &repeated, &network.sizes)
 }

@@ -8,18 +8,18 @@
 
 use t4a_diff::{Array, Flags};
 
-use crate::network::{Axes, Id};
+use crate::network::{AxisLabels, LabelId};
 use crate::plan::Plan;
 use crate::roles::Roles;
 
 /// A contraction of one or two operands.
 pub(super) struct Pairing<'a> {
     plan: &'a Plan,
-    roles: Roles<Id>,
+    roles: Roles<LabelId>,
 }
 
 /// Distinct labels, in the order in which they occur.
-fn distinct(axes: &Axes) -> Vec<Id> {
+fn distinct(axes: &AxisLabels) -> Vec<LabelId> {
     let mut ids = Vec::new();
     for &id in axes.iter().flatten() {
         if !ids.contains(&id) {
@@ -42,20 +42,20 @@ impl<'a> Pairing<'a> {
         !self.roles.sum.is_empty()
     }
 
-    fn size(&self, id: Id) -> usize {
+    fn size(&self, id: LabelId) -> usize {
         self.plan.network.sizes[id as usize]
     }
 
-    fn sizes(&self, ids: &[Id]) -> Vec<usize> {
+    fn sizes(&self, ids: &[LabelId]) -> Vec<usize> {
         ids.iter().map(|&id| self.size(id)).collect()
     }
 
-    fn volume(&self, ids: &[Id]) -> usize {
+    fn volume(&self, ids: &[LabelId]) -> usize {
         ids.iter().map(|&id| self.size(id)).product()
     }
 
     /// Groups of labels of operand `i` as the axes of an array of rank 4.
-    fn groups(&self, i: usize) -> [&[Id]; 4] {
+    fn groups(&self, i: usize) -> [&[LabelId]; 4] {
         let Roles { batch, left, right, sum, lone, .. } = &self.roles;
         match i {
             0 => [batch, left, sum, &lone[0]],
@@ -63,7 +63,7 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    fn operand(&self, i: usize) -> (&Axes, &[usize]) {
+    fn operand(&self, i: usize) -> (&AxisLabels, &[usize]) {
         (&self.plan.network.axes[i], &self.plan.network.shapes[i])
     }
 
@@ -77,7 +77,7 @@ impl<'a> Pairing<'a> {
     /// The cotangent of operand `i`, given that of [`Pairing::enter`].
     pub(super) fn leave_operand<A: Array>(&self, i: usize, g: &A) -> A {
         let (axes, shape) = self.operand(i);
-        let ids: Vec<Id> = self.groups(i).concat();
+        let ids: Vec<LabelId> = self.groups(i).concat();
         spread(&g.reshape(&self.sizes(&ids)), ids, axes, shape, 0.0)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Pairing<'a> {
         g.reshape(&[batch, left, right].map(|ids| self.volume(ids)))
     }
 
-    fn grouped<A: Array>(&self, x: &A, ids: &[Id], groups: &[&[Id]; 4]) -> A {
+    fn grouped<A: Array>(&self, x: &A, ids: &[LabelId], groups: &[&[LabelId]; 4]) -> A {
         let order = groups.iter().copied().flatten();
         let order: Vec<usize> =
             order.filter_map(|id| ids.iter().position(|known| known == id)).collect();
@@ -124,8 +124,8 @@ fn diagonal(n: usize, times: usize) -> (usize, usize) {
 }
 
 /// An array with distinct labels: axes of size 1 are dropped, repeated labels become diagonals.
-fn gather<A: Array>(x: &A, axes: &Axes, shape: &[usize]) -> (A, Vec<Id>) {
-    let mut ids: Vec<Id> = axes.iter().flatten().copied().collect();
+fn gather<A: Array>(x: &A, axes: &AxisLabels, shape: &[usize]) -> (A, Vec<LabelId>) {
+    let mut ids: Vec<LabelId> = axes.iter().flatten().copied().collect();
     let mut sizes: Vec<usize> = shape.iter().copied().filter(|&n| n != 1).collect();
     let mut x = x.reshape(&sizes);
     for id in distinct(axes) {
@@ -149,7 +149,13 @@ fn gather<A: Array>(x: &A, axes: &Axes, shape: &[usize]) -> (A, Vec<Id>) {
 
 /// The inverse of [`gather`]: repeated labels are written to diagonals of an array of `zero`, and axes of size 1 are
 /// restored.
-fn spread<A: Array>(x: &A, mut ids: Vec<Id>, axes: &Axes, shape: &[usize], zero: f64) -> A {
+fn spread<A: Array>(
+    x: &A,
+    mut ids: Vec<LabelId>,
+    axes: &AxisLabels,
+    shape: &[usize],
+    zero: f64,
+) -> A {
     let mut x = x.clone();
     let mut sizes: Vec<usize> = x.shape();
     sizes.truncate(ids.len());

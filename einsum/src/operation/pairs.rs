@@ -22,7 +22,7 @@ use t4a_tensor::{DType, TensorError};
 
 use super::{Contraction, Tag};
 use crate::error::Result;
-use crate::network::Id;
+use crate::network::LabelId;
 use crate::plan::Plan;
 use crate::rules::Share;
 
@@ -60,7 +60,8 @@ fn cotangent<G: Tag>(op: &Contraction<G>, i: usize) -> Result<Contraction<G>> {
 fn is_joined(plan: &Plan) -> bool {
     let [step] = &plan.steps[..] else { return false };
     let product = |sizes: &mut dyn Iterator<Item = usize>| sizes.fold(1, usize::saturating_mul);
-    let size = |ids: &[Id]| product(&mut ids.iter().map(|&id| plan.network.sizes[id as usize]));
+    let size =
+        |ids: &[LabelId]| product(&mut ids.iter().map(|&id| plan.network.sizes[id as usize]));
     let [batch, m, n, k] = [&step.batch, &step.left, &step.right, &step.sum].map(|x| size(x));
     let shapes = plan.network.shapes.iter();
     let operands = shapes.map(|shape| product(&mut shape.iter().copied()));

@@ -187,7 +187,7 @@ impl ArraySemiring for MaxMin {
 
 /// The terms of log-sum-exp as numbers between 0 and 1. No value is infinite, and no derivative either; masked zeros
 /// have derivative 0.
-struct Exponentials<A: Array> {
+struct ScaledTerms<A: Array> {
     /// `exp(t − shift)`, 0 for infinite t.
     parts: A,
     /// Their sum, 1 where that is 0.
@@ -200,7 +200,7 @@ struct Exponentials<A: Array> {
     infinite: A::Flags,
 }
 
-impl<A: Array> Exponentials<A> {
+impl<A: Array> ScaledTerms<A> {
     fn new(terms: &A, axis: usize) -> Self {
         let high = terms.equals(f64::INFINITY);
         let terms = terms.fill(&high, f64::NEG_INFINITY);
@@ -226,14 +226,14 @@ impl ArraySemiring for LogSumExp {
     }
 
     fn sum<A: Array>(terms: &A, axis: usize) -> A {
-        let Exponentials { total, shift, dead, infinite, .. } = Exponentials::new(terms, axis);
+        let ScaledTerms { total, shift, dead, infinite, .. } = ScaledTerms::new(terms, axis);
         let sum = total.ln().add(&shift);
         sum.fill(&dead, f64::NEG_INFINITY).fill(&infinite, f64::INFINITY)
     }
 
     /// `exp(t − c)`; terms of +∞ have equal weights.
     fn weights<A: Array>(terms: &A, axis: usize) -> A {
-        let Exponentials { parts, total, high, infinite, .. } = Exponentials::new(terms, axis);
+        let ScaledTerms { parts, total, high, infinite, .. } = ScaledTerms::new(terms, axis);
         let finite = parts.div(&total);
         let count = terms.indicator(&high).sum(axis);
         let share = terms.indicator(&high).div(&count.fill(&count.equals(0.0), 1.0));

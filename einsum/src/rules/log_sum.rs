@@ -229,13 +229,13 @@ impl Terms {
 }
 
 /// E `[batch, m, k]`, F `[batch, k, n]` and P `[batch, m, n]`.
-struct Factors {
+struct ExpFactors {
     e: Tensor<f64>,
     f: Tensor<f64>,
     p: Tensor<f64>,
 }
 
-impl Factors {
+impl ExpFactors {
     /// `None` if the matrix products are not applicable.
     fn new<T: Float>(x: &MatrixProduct<'_, T>) -> Result<Option<Self>> {
         let BgemmShape { batch, m, k, n } = x.shape;
@@ -295,7 +295,7 @@ fn add_scaled(to: &mut [f64], g: f64, shares: &[f64]) {
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
 pub(super) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]> {
     let mut known = None;
-    if let Some(Factors { e, f, p }) = Factors::new(x)? {
+    if let Some(ExpFactors { e, f, p }) = ExpFactors::new(x)? {
         let (w, said) = quotients(g, &p)?;
         if said.moderate {
             let from = [product(&w, &transposed(&f)?)?, product(&transposed(&e)?, &w)?];
@@ -331,9 +331,9 @@ pub(super) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
 pub(super) fn jvp<T: Float>(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
     let moderate = |x: &[T]| x.iter().all(|x| x.to_f64().abs() <= LARGEST);
-    let factors = if moderate(da) && moderate(db) { Factors::new(x)? } else { None };
+    let factors = if moderate(da) && moderate(db) { ExpFactors::new(x)? } else { None };
     let (mut dc, mut covered) = (None, None);
-    if let Some(Factors { e, f, p }) = factors {
+    if let Some(ExpFactors { e, f, p }) = factors {
         let weighted = |x: &Tensor<f64>, by: &[T]| -> Result<Tensor<f64>> {
             Ok(Tensor::from_vec(hadamard(x, by)?, x.shape())?)
         };
