@@ -21,7 +21,7 @@ use crate::{AttentionOptions, given, kept_tensor, same_dtype, tensor};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Attention {
     /// Scale, soft cap and causal mask of the scores.
-    #[cfg_attr(feature = "serde", serde(with = "Options"))]
+    #[cfg_attr(feature = "serde", serde(with = "SerializedOptions"))]
     pub options: AttentionOptions,
     /// The operands include a mask.
     pub masked: bool,
@@ -40,7 +40,7 @@ by_bits! {
 #[cfg(feature = "serde")]
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(remote = "AttentionOptions")]
-struct Options {
+struct SerializedOptions {
     scale: Option<f64>,
     softcap: Option<f64>,
     causal: bool,

@@ -4,10 +4,10 @@
 use super::*;
 use crate::check::{array, elements, noise};
 
-type Map<A> = fn(&A, &A) -> A;
+type BinaryFunction<A> = fn(&A, &A) -> A;
 
 /// Functions of x and y `[3, 4]`, where x is above ½.
-fn functions<A: Array>() -> Vec<(&'static str, Map<A>)> {
+fn functions<A: Array>() -> Vec<(&'static str, BinaryFunction<A>)> {
     vec![
         ("add", |x, y| x.add(y)),
         ("add by a row", |x, y| x.add(&y.narrow(0, 1, 1))),

@@ -50,9 +50,9 @@ pub struct Pairs<O> {
 }
 
 /// A pair; a missing part is zero.
-type Parts<'a, A> = [Option<&'a A>; 2];
+type PairParts<'a, A> = [Option<&'a A>; 2];
 
-fn both<A>(x: &[A]) -> Parts<'_, A> {
+fn both<A>(x: &[A]) -> PairParts<'_, A> {
     [x.first(), x.get(1)]
 }
 
@@ -77,7 +77,11 @@ impl<O: Operation> Pairs<O> {
     }
 
     /// The bilinear operation by up to four products of real arrays.
-    fn product<A: Array>(&self, x: Parts<'_, A>, y: Parts<'_, A>) -> Result<Vec<A>, O::Error> {
+    fn product<A: Array>(
+        &self,
+        x: PairParts<'_, A>,
+        y: PairParts<'_, A>,
+    ) -> Result<Vec<A>, O::Error> {
         let times = |i: usize, j: usize| match (x[i], y[j]) {
             (Some(a), Some(b)) => self.real(&[a, b]).map(Some),
             _ => Ok(None),
@@ -333,7 +337,7 @@ impl<O: Operation> Operation for Pairs<O> {
         let duals: Vec<&Dual<A>> = inputs.iter().map(Value::float).collect();
         let values: Vec<&A> = duals.iter().map(|x| &x.value).collect();
         let tangents = |i: usize| [duals[i].tangent.as_ref(), duals[i + 1].tangent.as_ref()];
-        let term = |[dx, y]: [Parts<'_, A>; 2]| match (dx, y) {
+        let term = |[dx, y]: [PairParts<'_, A>; 2]| match (dx, y) {
             ([None, None], _) | (_, [None, None]) => Ok(None),
             ([Some(a), Some(b)], [Some(c), Some(d)]) => self.apply(&[a, b, c, d]).map(Some),
             (x, y) => self.product(x, y).map(Some),
