@@ -8,7 +8,7 @@
 
 use t4a_algebra::Float;
 
-use crate::lanes::{LaneStep, Total};
+use crate::lanes::{ComposedMap, LaneStep};
 
 /// `a b`.
 #[inline(always)]
@@ -78,24 +78,24 @@ fn enter<T: Float, const P: usize>(a: [T; P], b: [T; P], loss: T, state: [T; P])
 
 /// Step `h ← a h + b` on inputs `[a.., b..]`; output h.
 #[derive(Clone, Copy)]
-pub(crate) struct Forward;
+pub(crate) struct AffineStep;
 
 /// Step `λ = h̄ + c`, `c ← ā λ` on inputs `[a.., h̄..]`; output λ.
 #[derive(Clone, Copy)]
-pub(crate) struct Adjoint;
+pub(crate) struct AffineAdjoint;
 
-/// [`Adjoint`] on inputs `[a.., h̄.., h₋₁..]`; outputs are the cotangents of a and b.
+/// [`AffineAdjoint`] on inputs `[a.., h̄.., h₋₁..]`; outputs are the cotangents of a and b.
 #[derive(Clone, Copy)]
-pub(crate) struct Reverse;
+pub(crate) struct AffineVjp;
 
 /// Step `p ← p x`; output p.
 #[derive(Clone, Copy)]
-pub(crate) struct Product;
+pub(crate) struct ProductStep;
 
 /// Implements the steps for numbers of `$p` parts: `$two` = 2p, `$three` = 3p, `$total` = 2p + 1 array elements.
 macro_rules! affine {
     ($p:literal, $two:literal, $three:literal, $total:literal) => {
-        impl<T: Float> LaneStep<T, $two, $p, $p> for Forward {
+        impl<T: Float> LaneStep<T, $two, $p, $p> for AffineStep {
             const COST: usize = 2 * $p;
             #[inline(always)]
             fn step(self, h: [T; $p], x: [T; $two]) -> ([T; $p], [T; $p]) {
@@ -104,7 +104,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> LaneStep<T, $two, $total, 0> for Forward {
+        impl<T: Float> LaneStep<T, $two, $total, 0> for AffineStep {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $two]) -> ([T; $total], [T; 0]) {
                 let a: [T; $p] = part(x, 0);
@@ -112,7 +112,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> LaneStep<T, $two, $p, $p> for Adjoint {
+        impl<T: Float> LaneStep<T, $two, $p, $p> for AffineAdjoint {
             const COST: usize = 2 * $p;
             #[inline(always)]
             fn step(self, c: [T; $p], x: [T; $two]) -> ([T; $p], [T; $p]) {
@@ -121,7 +121,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> LaneStep<T, $two, $total, 0> for Adjoint {
+        impl<T: Float> LaneStep<T, $two, $total, 0> for AffineAdjoint {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $two]) -> ([T; $total], [T; 0]) {
                 let a: [T; $p] = conj(part(x, 0));
@@ -130,7 +130,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> LaneStep<T, $three, $p, $two> for Reverse {
+        impl<T: Float> LaneStep<T, $three, $p, $two> for AffineVjp {
             const COST: usize = 3 * $p;
             #[inline(always)]
             fn step(self, c: [T; $p], x: [T; $three]) -> ([T; $p], [T; $two]) {
@@ -140,14 +140,14 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> LaneStep<T, $three, $total, 0> for Reverse {
+        impl<T: Float> LaneStep<T, $three, $total, 0> for AffineVjp {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $three]) -> ([T; $total], [T; 0]) {
-                LaneStep::<T, $two, $total, 0>::step(Adjoint, total, part(x, 0))
+                LaneStep::<T, $two, $total, 0>::step(AffineAdjoint, total, part(x, 0))
             }
         }
 
-        impl<T: Float> LaneStep<T, $p, $p, $p> for Product {
+        impl<T: Float> LaneStep<T, $p, $p, $p> for ProductStep {
             #[inline(always)]
             fn step(self, p: [T; $p], x: [T; $p]) -> ([T; $p], [T; $p]) {
                 let p = times(p, x);
@@ -155,20 +155,20 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> LaneStep<T, $p, $total, 0> for Product {
+        impl<T: Float> LaneStep<T, $p, $total, 0> for ProductStep {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $p]) -> ([T; $total], [T; 0]) {
                 after(total, x, part(total, $p))
             }
         }
 
-        affine!(@total Forward $two $p $total);
-        affine!(@total Adjoint $two $p $total);
-        affine!(@total Reverse $three $p $total);
-        affine!(@total Product $p $p $total);
+        affine!(@total AffineStep $two $p $total);
+        affine!(@total AffineAdjoint $two $p $total);
+        affine!(@total AffineVjp $three $p $total);
+        affine!(@total ProductStep $p $p $total);
     };
     (@total $kernel:ident $inputs:literal $p:literal $total:literal) => {
-        impl<T: Float> Total<T, $inputs, $p, $total> for $kernel {
+        impl<T: Float> ComposedMap<T, $inputs, $p, $total> for $kernel {
             fn identity(self) -> [T; $total] {
                 let mut total = [T::ZERO; $total];
                 total[0] = T::ONE;

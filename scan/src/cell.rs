@@ -31,7 +31,7 @@ pub enum Cell {
 }
 
 /// A step backwards: cotangents of z, u, h and c.
-pub(crate) struct Back<A> {
+pub(crate) struct CellCotangents<A> {
     pub(crate) z: A,
     pub(crate) u: A,
     /// Cotangent of h without the path through u.
@@ -119,7 +119,7 @@ impl Cell {
         after: &[A],
         h: &A,
         c: Option<&A>,
-    ) -> Back<A> {
+    ) -> CellCotangents<A> {
         let last = h.shape().len() - 1;
         let join = |parts: &[A]| A::cat(parts, last);
         let mix = |keep: &A, new: &A| {
@@ -129,18 +129,18 @@ impl Cell {
         match (self, gates) {
             (Self::Tanh, [y]) => {
                 let z = of_tanh(y, h);
-                Back { u: z.clone(), z, h: None, c: None }
+                CellCotangents { u: z.clone(), z, h: None, c: None }
             }
             (Self::Gated, [keep, new]) => {
                 let (keep, new, h) = mix(keep, new);
                 let z = join(&[keep, new]);
-                Back { u: z.clone(), z, h: Some(h), c: None }
+                CellCotangents { u: z.clone(), z, h: Some(h), c: None }
             }
             (Self::Gru, [reset, keep, new, own]) => {
                 let (keep, new, h) = mix(keep, new);
                 let of_reset = of_logistic(reset, &new.mul(own));
                 let u = join(&[of_reset.clone(), keep.clone(), new.mul(reset)]);
-                Back { z: join(&[of_reset, keep, new]), u, h: Some(h), c: None }
+                CellCotangents { z: join(&[of_reset, keep, new]), u, h: Some(h), c: None }
             }
             (_, [input, forget, new, output]) => {
                 let t = after[1].tanh();
@@ -152,7 +152,7 @@ impl Cell {
                     of_tanh(new, &of_c.mul(input)),
                     of_logistic(output, &h.mul(&t)),
                 ]);
-                Back { u: z.clone(), z, h: None, c: Some(of_c.mul(forget)) }
+                CellCotangents { u: z.clone(), z, h: None, c: Some(of_c.mul(forget)) }
             }
             _ => unreachable!("as many gates as the cell has"),
         }

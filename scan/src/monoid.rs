@@ -143,18 +143,18 @@ pub enum FloatMonoid {
 
 impl FloatMonoid {
     /// `x y` for `[n, …, d, d]`, as a contraction of `[n ·…, d, d]`.
-    fn product<A: Array>(semiring: FloatSemiring, x: &A, y: &A) -> Result<Product<A>> {
+    fn product<A: Array>(semiring: FloatSemiring, x: &A, y: &A) -> Result<ChainProduct<A>> {
         let shape = x.shape();
         let d = shape[shape.len() - 1];
         let flat = [shape[..shape.len() - 2].iter().product(), d, d];
         let plan = Einsum::new("nij,njk->nik")?.plan(&[&flat, &flat], x.dtype().size())?;
         let inputs = [x, y].map(|x| Value::Float(x.reshape(&flat)));
-        Ok(Product { op: Contraction { plan, semiring }, inputs, shape, flat })
+        Ok(ChainProduct { op: Contraction { plan, semiring }, inputs, shape, flat })
     }
 }
 
 /// A product of matrices.
-struct Product<A: Array> {
+struct ChainProduct<A: Array> {
     op: Contraction,
     inputs: [Value<A>; 2],
     shape: Vec<usize>,
@@ -226,7 +226,7 @@ impl Monoid for FloatMonoid {
         let Self::Matrix(semiring) = *self else {
             return entrywise_vjp(self, x, y, cotangents);
         };
-        let Product { op, inputs, shape, flat } = Self::product(semiring, &x[0], &y[0])?;
+        let ChainProduct { op, inputs, shape, flat } = Self::product(semiring, &x[0], &y[0])?;
         let wanted = &[true; 2];
         let out = A::apply(&op, &inputs, wanted)?;
         let kept = &Kept::new(op.keep(wanted), &inputs, &out);

@@ -7,7 +7,7 @@ use t4a_diff::{
 use t4a_tensor::{Result, Tensor, TensorError};
 
 use crate::affine;
-use crate::lanes::{Extent, LaneStep, PerLane, Source, Total, Walk, walk};
+use crate::lanes::{ComposedMap, Extent, LaneOperand, LaneStep, PerLane, Walk, walk};
 use crate::operand::{self, computed_in, elements, narrow, wide};
 
 /// `h_t = a_t h_{t−1} + b_t` along an axis.
@@ -37,10 +37,10 @@ pub struct LinearRecurrence {
 }
 
 /// Real part, and imaginary part of complex numbers.
-type Parts<A> = Vec<A>;
+type RealParts<A> = Vec<A>;
 
 /// `a b`, with the conjugate of b if `conj`.
-fn times<A: Array>(a: &[A], b: &[A], conj: bool) -> Parts<A> {
+fn times<A: Array>(a: &[A], b: &[A], conj: bool) -> RealParts<A> {
     match (a, b) {
         ([a, ia], [b, ib]) => {
             let (re, im) = (a.mul(b), ia.mul(ib));
@@ -55,12 +55,12 @@ fn times<A: Array>(a: &[A], b: &[A], conj: bool) -> Parts<A> {
     }
 }
 
-fn plus<A: Array>(a: &[A], b: &[A]) -> Parts<A> {
+fn plus<A: Array>(a: &[A], b: &[A]) -> RealParts<A> {
     a.iter().zip(b).map(|(a, b)| a.add(b)).collect()
 }
 
 /// The conjugate.
-fn conj<A: Array>(mut a: Parts<A>) -> Parts<A> {
+fn conj<A: Array>(mut a: RealParts<A>) -> RealParts<A> {
     if let Some(im) = a.get_mut(1) {
         *im = im.neg();
     }
@@ -96,19 +96,19 @@ impl LinearRecurrence {
     }
 
     /// Parts of operand `k`; `None` if absent.
-    fn operand<A: Array>(&self, inputs: &[A], k: usize) -> Option<Parts<A>> {
+    fn operand<A: Array>(&self, inputs: &[A], k: usize) -> Option<RealParts<A>> {
         let p = self.parts();
         Some(inputs.get(k * p..(k + 1) * p)?.to_vec())
     }
 
     /// The recurrence of these operands, for any array type.
-    pub(crate) fn of<A: Array>(&self, inputs: Vec<A>) -> Result<Parts<A>> {
+    pub(crate) fn of<A: Array>(&self, inputs: Vec<A>) -> Result<RealParts<A>> {
         let inputs: Vec<Value<A>> = inputs.into_iter().map(Value::Float).collect();
         Ok(A::apply(self, &inputs, &vec![false; inputs.len()])?.results)
     }
 
     /// `h_{t−1}`.
-    fn states_before<A: Array>(&self, h: &[A], h0: Option<&[A]>) -> Parts<A> {
+    fn states_before<A: Array>(&self, h: &[A], h0: Option<&[A]>) -> RealParts<A> {
         let shifted = |(i, h): (usize, &A)| {
             let first = h0.map_or_else(|| zero(h, self.axis), |h0| h0[i].clone());
             before(h, &first, self.axis, self.reverse)
@@ -117,7 +117,11 @@ impl LinearRecurrence {
     }
 
     /// `λ`, given the cotangents of h.
-    pub(crate) fn adjoint<A: Array>(&self, a: &[A], cotangents: Parts<A>) -> Result<Parts<A>> {
+    pub(crate) fn adjoint<A: Array>(
+        &self,
+        a: &[A],
+        cotangents: RealParts<A>,
+    ) -> Result<RealParts<A>> {
         let later = |a: &A| before(a, &zero(a, self.axis), self.axis, !self.reverse);
         let a = conj(a.iter().map(later).collect());
         let op = Self { reverse: !self.reverse, initial: false, ..*self };
@@ -129,7 +133,7 @@ impl LinearRecurrence {
         x.narrow(self.axis, if self.reverse { x.shape()[self.axis] - 1 } else { 0 }, 1)
     }
 
-    fn cotangents<A: Array>(&self, reverse: &Reverse<'_, A>) -> Parts<A> {
+    fn cotangents<A: Array>(&self, reverse: &Reverse<'_, A>) -> RealParts<A> {
         let given = reverse.cotangents.iter().flatten().next();
         let given = given.unwrap_or_else(|| unreachable!("one cotangent is given"));
         let zeros = || given.full(&given.shape(), 0.0);
@@ -194,11 +198,11 @@ impl Operation for LinearRecurrence {
         if n == 0 {
             return Ok(Outcome::new(b));
         }
-        let mut all: Vec<Parts<A>> = Vec::with_capacity(n);
+        let mut all: Vec<RealParts<A>> = Vec::with_capacity(n);
         for k in 0..n {
             let t = if self.reverse { n - 1 - k } else { k };
             let at =
-                |x: &[A]| -> Parts<A> { x.iter().map(|x| x.narrow(self.axis, t, 1)).collect() };
+                |x: &[A]| -> RealParts<A> { x.iter().map(|x| x.narrow(self.axis, t, 1)).collect() };
             h = plus(&times(&at(&a), &h, false), &at(&b));
             all.push(h.clone());
         }
@@ -233,18 +237,20 @@ impl Operation for LinearRecurrence {
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
         let (kept, wanted, p) = (reverse.kept, reverse.wanted, self.parts());
-        let parts = |k: usize| (0..p).map(|i| kept.float(k * p + i).clone()).collect::<Parts<A>>();
+        let parts =
+            |k: usize| (0..p).map(|i| kept.float(k * p + i).clone()).collect::<RealParts<A>>();
         let a = parts(0);
         let lambda = self.adjoint(&a, self.cotangents(reverse))?;
         let mut all: Cotangents<A> = vec![None; wanted.len()];
         if self.wants(wanted, 0) {
-            let h: Parts<A> = (0..p).map(|i| kept.result(i).clone()).collect();
+            let h: RealParts<A> = (0..p).map(|i| kept.result(i).clone()).collect();
             let h0 = self.initial.then(|| parts(2));
             let h = self.states_before(&h, h0.as_deref());
             all.splice(..p, times(&lambda, &h, true).into_iter().map(Some));
         }
         if self.wants(wanted, 2) && a[0].shape()[self.axis] > 0 {
-            let first = |x: &Parts<A>| x.iter().map(|x| self.first(x)).collect::<Parts<A>>();
+            let first =
+                |x: &RealParts<A>| x.iter().map(|x| self.first(x)).collect::<RealParts<A>>();
             let h0 = times(&first(&lambda), &first(&a), true);
             all.splice(2 * p.., h0.into_iter().map(Some));
         }
@@ -265,18 +271,18 @@ impl Operation for LinearRecurrence {
             let [all, first] = match (self.complex, of_a) {
                 (false, true) => {
                     let x = [a, &g[0], kept.result(0)];
-                    self.fused_reverse::<T, 3, 1, 2, 3>(affine::Reverse, x, &h0)?
+                    self.fused_reverse::<T, 3, 1, 2, 3>(affine::AffineVjp, x, &h0)?
                 }
                 (false, false) => {
-                    self.fused_reverse::<T, 2, 1, 1, 3>(affine::Adjoint, [a, &g[0]], &[])?
+                    self.fused_reverse::<T, 2, 1, 1, 3>(affine::AffineAdjoint, [a, &g[0]], &[])?
                 }
                 (true, true) => {
                     let x = [a, kept.float(1), &g[0], &g[1], kept.result(0), kept.result(1)];
-                    self.fused_reverse::<T, 6, 2, 4, 5>(affine::Reverse, x, &h0)?
+                    self.fused_reverse::<T, 6, 2, 4, 5>(affine::AffineVjp, x, &h0)?
                 }
                 (true, false) => {
                     let x = [a, kept.float(1), &g[0], &g[1]];
-                    self.fused_reverse::<T, 4, 2, 2, 5>(affine::Adjoint, x, &[])?
+                    self.fused_reverse::<T, 4, 2, 2, 5>(affine::AffineAdjoint, x, &[])?
                 }
             };
             let mut cotangents: Cotangents<Eager> = vec![None; if of_a { 0 } else { p }];
@@ -301,7 +307,7 @@ impl Operation for LinearRecurrence {
         let p = self.parts();
         let moves =
             |k: usize| inputs.get(k * p..(k + 1) * p).is_some_and(|x| x.iter().any(Value::moves));
-        let tangent = |k: usize| -> Parts<A> {
+        let tangent = |k: usize| -> RealParts<A> {
             inputs[k * p..(k + 1) * p].iter().map(|x| x.float().clone().into_tangent()).collect()
         };
         let mut force = moves(1).then(|| tangent(1));
@@ -330,7 +336,7 @@ impl LinearRecurrence {
     ) -> Result<[Tensor<T>; P]>
     where
         T: t4a_tensor::Element + t4a_algebra::Float,
-        affine::Forward: LaneStep<T, I, P, P> + Total<T, I, P, R>,
+        affine::AffineStep: LaneStep<T, I, P, P> + ComposedMap<T, I, P, R>,
     {
         let extent = Extent::new(&x[0].shape(), self.axis);
         let x = wide::<T, I>(x)?;
@@ -339,15 +345,15 @@ impl LinearRecurrence {
             Some([h0]) => PerLane::Each(elements(h0)),
             None => PerLane::Same(T::ZERO),
         });
-        let sources = std::array::from_fn(|i| Source::now(elements(&x[i])));
+        let sources = std::array::from_fn(|i| LaneOperand::now(elements(&x[i])));
         let over = Walk { extent, reverse: self.reverse, sources, start };
-        Ok(walk(affine::Forward, &over)?.outputs)
+        Ok(walk(affine::AffineStep, &over)?.outputs)
     }
 
-    /// Outputs of a reverse kernel, given `a`, the cotangents of h and, for [`Reverse`](crate::affine::Reverse), h.
+    /// Outputs of a reverse kernel, given `a`, the cotangents of h and, for [`AffineVjp`](crate::affine::AffineVjp), h.
     fn fused_reverse<T, const I: usize, const P: usize, const O: usize, const R: usize>(
         &self,
-        kernel: impl LaneStep<T, I, P, O> + Total<T, I, P, R>,
+        kernel: impl LaneStep<T, I, P, O> + ComposedMap<T, I, P, R>,
         x: [&Eager; I],
         h0: &[&Eager],
     ) -> Result<[Vec<Tensor<T>>; 2]>
@@ -362,7 +368,7 @@ impl LinearRecurrence {
                 Some([h0]) => PerLane::Each(elements(h0)),
                 None => PerLane::Same(T::ZERO),
             };
-            Source { data: elements(&x[i]), ahead: (i >= 2 * P).then(edge) }
+            LaneOperand { data: elements(&x[i]), ahead: (i >= 2 * P).then(edge) }
         });
         let start = [PerLane::Same(T::ZERO); P];
         let over = Walk { extent, reverse: !self.reverse, sources, start };

@@ -33,7 +33,7 @@ pub struct Recurrent {
 }
 
 /// Operands by name.
-pub(crate) struct Operands<A> {
+pub(crate) struct RecurrentOperands<A> {
     pub(crate) z: A,
     pub(crate) weight: A,
     pub(crate) bias: Option<A>,
@@ -57,7 +57,10 @@ impl Recurrent {
         [z[0], z[1], weight[0]]
     }
 
-    fn operands<'a, A: Array + 'a>(&self, operand: impl Fn(usize) -> &'a A) -> Operands<A> {
+    fn operands<'a, A: Array + 'a>(
+        &self,
+        operand: impl Fn(usize) -> &'a A,
+    ) -> RecurrentOperands<A> {
         let (z, weight) = (operand(0).clone(), operand(1).clone());
         let [_, batch, width] = Self::sizes(&z, &weight);
         let at = 2 + self.bias as usize;
@@ -65,7 +68,7 @@ impl Recurrent {
             true => operand(at + k).reshape(&[1, batch, width]),
             false => z.full(&[1, batch, width], 0.0),
         };
-        Operands {
+        RecurrentOperands {
             bias: self.bias.then(|| operand(2).clone()),
             first: (0..self.cell.states()).map(first).collect(),
             z,
@@ -74,7 +77,7 @@ impl Recurrent {
     }
 
     /// State contributions `h U + b` for states `[…, batch, width]`.
-    fn shares<A: Array>(x: &Operands<A>, h: &A) -> A {
+    fn shares<A: Array>(x: &RecurrentOperands<A>, h: &A) -> A {
         let shape = h.shape();
         let [rows, batch, width] = shape[..] else { unreachable!("states have rank 3") };
         let u = h.reshape(&[rows * batch, width]).matmul(&x.weight);
@@ -89,7 +92,7 @@ impl Recurrent {
     /// Cotangents of the operands, given those of all z and u and of the initial states.
     fn finish<A: Array>(
         &self,
-        x: &Operands<A>,
+        x: &RecurrentOperands<A>,
         h: &A,
         [of_z, of_u]: [A; 2],
         of_first: Vec<A>,

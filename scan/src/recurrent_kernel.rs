@@ -9,7 +9,7 @@ use t4a_tensor::{Result, Tensor};
 
 use crate::cell::Cell;
 use crate::operand::{computed_in, elements, narrow, wide};
-use crate::recurrent::Operands;
+use crate::recurrent::RecurrentOperands;
 
 /// Number of sequences in a block. Constant, so that the product shapes do not depend on the number of threads.
 const BLOCK: usize = 16;
@@ -45,7 +45,11 @@ where
 }
 
 /// h of all steps, and c for an LSTM.
-pub(crate) fn forward(cell: Cell, reverse: bool, x: &Operands<Eager>) -> Result<Vec<Eager>> {
+pub(crate) fn forward(
+    cell: Cell,
+    reverse: bool,
+    x: &RecurrentOperands<Eager>,
+) -> Result<Vec<Eager>> {
     let shape = x.z.shape();
     let (n, batch) = (shape[0], shape[1]);
     let width = x.weight.shape()[0];
@@ -72,7 +76,7 @@ pub(crate) fn forward(cell: Cell, reverse: bool, x: &Operands<Eager>) -> Result<
             let parallel = parallel::worthwhile(n * batch * width, cell.gates() * (8 + width));
             let alone = runs.len() == 1;
             parallel::for_each_mut(&mut runs, parallel && !alone, |i, (h, c)| {
-                dispatch(Forward {
+                dispatch(RecurrentForward {
                     cell,
                     reverse,
                     alone,
@@ -92,7 +96,7 @@ pub(crate) fn forward(cell: Cell, reverse: bool, x: &Operands<Eager>) -> Result<
     })
 }
 
-struct Forward<'a, 'b, T> {
+struct RecurrentForward<'a, 'b, T> {
     cell: Cell,
     reverse: bool,
     /// True if this is the only block; its products may then be multithreaded.
@@ -109,7 +113,7 @@ struct Forward<'a, 'b, T> {
     c: Option<&'b mut Vec<&'a mut [T]>>,
 }
 
-impl<T: Float> Loop for Forward<'_, '_, T>
+impl<T: Float> Loop for RecurrentForward<'_, '_, T>
 where
     Standard: Semiring<T>,
 {
@@ -182,7 +186,7 @@ fn step<T: Float>(cell: Cell, z: &[T], u: &[T], h: &mut [T], c: &mut [T]) {
 pub(crate) fn back(
     cell: Cell,
     reverse: bool,
-    x: &Operands<Eager>,
+    x: &RecurrentOperands<Eager>,
     u: &Eager,
     states: &[&Eager],
     given: &[Eager],
@@ -227,7 +231,7 @@ pub(crate) fn back(
             let parallel = parallel::worthwhile(n * batch * width, cell.gates() * (8 + width));
             let alone = runs.len() == 1;
             parallel::for_each_mut(&mut runs, parallel && !alone, |i, ((of_z, of_u), of_first)| {
-                dispatch(Backward {
+                dispatch(RecurrentBackward {
                     cell,
                     reverse,
                     alone,
@@ -256,7 +260,7 @@ pub(crate) fn back(
     })
 }
 
-struct Backward<'a, 'b, T> {
+struct RecurrentBackward<'a, 'b, T> {
     cell: Cell,
     reverse: bool,
     alone: bool,
@@ -275,7 +279,7 @@ struct Backward<'a, 'b, T> {
     of_first: &'b mut [&'a mut [T]],
 }
 
-impl<T: Float> Loop for Backward<'_, '_, T>
+impl<T: Float> Loop for RecurrentBackward<'_, '_, T>
 where
     Standard: Semiring<T>,
 {

@@ -5,7 +5,7 @@ use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{AnyTensor, DType, Element, Result, Tensor, TensorError};
 
 use crate::affine;
-use crate::lanes::{Extent, LaneStep, PerLane, Source, Total, Walk, walk};
+use crate::lanes::{ComposedMap, Extent, LaneOperand, LaneStep, PerLane, Walk, walk};
 use crate::operand::{self, computed_in, elements};
 
 /// The cumulative operation.
@@ -73,13 +73,13 @@ pub fn running(kind: Running, x: &AnyTensor, axis: usize, reverse: bool) -> Resu
         return exact(kind, x, axis, reverse);
     }
     let wide = x.clone().cast(dtype.accumulator())?.to_contiguous()?;
-    let place = Place { shape: x.shape(), axis, reverse };
+    let place = ScanAxis { shape: x.shape(), axis, reverse };
     let y = computed_in!(op, dtype, T => match kind {
-        Running::Sum => place.run::<T, _, 2, 2>(Sum, &wide, [T::ZERO; 2]),
-        Running::Product => place.run::<T, _, 1, 3>(affine::Product, &wide, [T::ONE]),
-        Running::Max => place.run::<T, _, 1, 1>(Maximum, &wide, [T::LOWEST]),
-        Running::Min => place.run::<T, _, 1, 1>(Minimum, &wide, [T::HIGHEST]),
-        Running::LogSumExp => place.run::<T, _, 3, 3>(LogSumExp, &wide, [T::LOWEST, T::ZERO, T::ZERO]),
+        Running::Sum => place.run::<T, _, 2, 2>(CompensatedSum, &wide, [T::ZERO; 2]),
+        Running::Product => place.run::<T, _, 1, 3>(affine::ProductStep, &wide, [T::ONE]),
+        Running::Max => place.run::<T, _, 1, 1>(RunningMaximum, &wide, [T::LOWEST]),
+        Running::Min => place.run::<T, _, 1, 1>(RunningMinimum, &wide, [T::HIGHEST]),
+        Running::LogSumExp => place.run::<T, _, 3, 3>(RunningLogSumExp, &wide, [T::LOWEST, T::ZERO, T::ZERO]),
     })?;
     let route = Route::promoted(Path::Fused, dtype.accumulator() != dtype);
     Ok(y.cast(dtype)?.with_route(route))
@@ -106,13 +106,13 @@ fn exact(kind: Running, x: &AnyTensor, axis: usize, reverse: bool) -> Result<Any
 }
 
 /// Shape, axis and direction of a scan.
-struct Place<'a> {
+struct ScanAxis<'a> {
     shape: &'a [usize],
     axis: usize,
     reverse: bool,
 }
 
-impl Place<'_> {
+impl ScanAxis<'_> {
     fn run<T, K, const S: usize, const R: usize>(
         &self,
         kernel: K,
@@ -122,12 +122,12 @@ impl Place<'_> {
     where
         T: Element,
         AnyTensor: From<Tensor<T>>,
-        K: LaneStep<T, 1, S, 1> + Total<T, 1, S, R>,
+        K: LaneStep<T, 1, S, 1> + ComposedMap<T, 1, S, R>,
     {
         let over = Walk {
             extent: Extent::new(self.shape, self.axis),
             reverse: self.reverse,
-            sources: [Source::now(elements(x.typed::<T>()?))],
+            sources: [LaneOperand::now(elements(x.typed::<T>()?))],
             start: start.map(PerLane::Same),
         };
         let [y] = walk(kernel, &over)?.outputs;
@@ -137,19 +137,19 @@ impl Place<'_> {
 
 /// `s ← s + x` with the compensation term.
 #[derive(Clone, Copy)]
-struct Sum;
+struct CompensatedSum;
 
 /// `m ← max(m, x)`.
 #[derive(Clone, Copy)]
-struct Maximum;
+struct RunningMaximum;
 
 /// `m ← min(m, x)`.
 #[derive(Clone, Copy)]
-struct Minimum;
+struct RunningMinimum;
 
 /// `m ← max(m, x)`, `s = Σ e^(x − m)` with the compensation of `s`; output `m + ln s`.
 #[derive(Clone, Copy)]
-struct LogSumExp;
+struct RunningLogSumExp;
 
 /// The compensated sum of `[s, compensation]` and `x` (Kahan 1965). A sum that is not finite has compensation 0.
 #[inline(always)]
@@ -160,7 +160,7 @@ fn compensated<T: Float>([s, low]: [T; 2], x: T) -> [T; 2] {
     [sum, if low.is_finite() { low } else { T::ZERO }]
 }
 
-impl<T: Float> LaneStep<T, 1, 2, 1> for Sum {
+impl<T: Float> LaneStep<T, 1, 2, 1> for CompensatedSum {
     const COST: usize = 4;
     #[inline(always)]
     fn step(self, state: [T; 2], [x]: [T; 1]) -> ([T; 2], [T; 1]) {
@@ -169,7 +169,7 @@ impl<T: Float> LaneStep<T, 1, 2, 1> for Sum {
     }
 }
 
-impl<T: Float> LaneStep<T, 1, 2, 0> for Sum {
+impl<T: Float> LaneStep<T, 1, 2, 0> for CompensatedSum {
     const COST: usize = 4;
     #[inline(always)]
     fn step(self, state: [T; 2], [x]: [T; 1]) -> ([T; 2], [T; 0]) {
@@ -177,7 +177,7 @@ impl<T: Float> LaneStep<T, 1, 2, 0> for Sum {
     }
 }
 
-impl<T: Float> Total<T, 1, 2, 2> for Sum {
+impl<T: Float> ComposedMap<T, 1, 2, 2> for CompensatedSum {
     fn identity(self) -> [T; 2] {
         [T::ZERO; 2]
     }
@@ -203,7 +203,7 @@ macro_rules! selfsame {
                 (LaneStep::<T, 1, 1, 1>::step(self, state, x).0, [])
             }
         }
-        impl<T: Float> Total<T, 1, 1, 1> for $kernel {
+        impl<T: Float> ComposedMap<T, 1, 1, 1> for $kernel {
             fn identity(self) -> [T; 1] {
                 [$identity]
             }
@@ -215,8 +215,8 @@ macro_rules! selfsame {
 }
 
 selfsame! {
-    Maximum |s, x| s.max(x), T::LOWEST;
-    Minimum |s, x| s.min(x), T::HIGHEST;
+    RunningMaximum |s, x| s.max(x), T::LOWEST;
+    RunningMinimum |s, x| s.min(x), T::HIGHEST;
 }
 
 /// Combines two triples of maximum, sum relative to it and compensation.
@@ -231,7 +231,7 @@ fn join<T: Float>([m, s, p]: [T; 3], [n, r, q]: [T; 3]) -> [T; 3] {
     [if n.is_nan() { n } else { top }, sum, low]
 }
 
-impl<T: Float> LaneStep<T, 1, 3, 1> for LogSumExp {
+impl<T: Float> LaneStep<T, 1, 3, 1> for RunningLogSumExp {
     const COST: usize = 30;
     #[inline(always)]
     fn step(self, state: [T; 3], [x]: [T; 1]) -> ([T; 3], [T; 1]) {
@@ -240,7 +240,7 @@ impl<T: Float> LaneStep<T, 1, 3, 1> for LogSumExp {
     }
 }
 
-impl<T: Float> LaneStep<T, 1, 3, 0> for LogSumExp {
+impl<T: Float> LaneStep<T, 1, 3, 0> for RunningLogSumExp {
     const COST: usize = 15;
     #[inline(always)]
     fn step(self, state: [T; 3], [x]: [T; 1]) -> ([T; 3], [T; 0]) {
@@ -248,7 +248,7 @@ impl<T: Float> LaneStep<T, 1, 3, 0> for LogSumExp {
     }
 }
 
-impl<T: Float> Total<T, 1, 3, 3> for LogSumExp {
+impl<T: Float> ComposedMap<T, 1, 3, 3> for RunningLogSumExp {
     fn identity(self) -> [T; 3] {
         [T::NEG_INFINITY, T::ZERO, T::ZERO]
     }

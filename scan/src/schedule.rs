@@ -97,10 +97,10 @@ pub struct Schedule {
 
 /// Stack of remaining tasks; the last element is executed first.
 #[derive(Clone, Debug)]
-pub struct Actions(Vec<Task>);
+pub struct Actions(Vec<ScheduleTask>);
 
 #[derive(Clone, Copy, Debug)]
-enum Task {
+enum ScheduleTask {
     One(Action),
     /// Forward segments of `length` steps, from step `next` to step `steps`.
     Keep {
@@ -164,8 +164,8 @@ impl Schedule {
 
     /// Backward actions of all steps, as if the forward pass had ended before step N − 1.
     fn revolve(&self, s: usize) -> Actions {
-        let all = Task::Revolve { from: 0, length: self.steps, s };
-        Actions(vec![all, Task::One(Action::Store(0))])
+        let all = ScheduleTask::Revolve { from: 0, length: self.steps, s };
+        Actions(vec![all, ScheduleTask::One(Action::Store(0))])
     }
 
     /// Actions of the forward pass; they end with the carry after the last step.
@@ -184,9 +184,9 @@ impl Schedule {
                     all.push(Action::Store(last));
                 }
                 all.push(Action::Advance { from: last, to: steps });
-                Actions(all.into_iter().rev().map(Task::One).collect())
+                Actions(all.into_iter().rev().map(ScheduleTask::One).collect())
             }
-            _ => Actions(vec![Task::Keep { next: 0, length, steps }]),
+            _ => Actions(vec![ScheduleTask::Keep { next: 0, length, steps }]),
         }
     }
 
@@ -216,12 +216,14 @@ impl Schedule {
                 let reverse = Action::Reverse { from: last, to: steps };
                 // This carry was stored for the last step only; if the schedule also stores it, the schedule drops it.
                 if !kept.contains(&last) {
-                    rest.0.push(Task::One(Action::Discard(last)));
+                    rest.0.push(ScheduleTask::One(Action::Discard(last)));
                 }
-                rest.0.extend([reverse, Action::Restore(last)].map(Task::One));
+                rest.0.extend([reverse, Action::Restore(last)].map(ScheduleTask::One));
                 rest
             }
-            _ => Actions(vec![Task::Spans { count: steps.div_ceil(length), length, steps }]),
+            _ => {
+                Actions(vec![ScheduleTask::Spans { count: steps.div_ceil(length), length, steps }])
+            }
         }
     }
 }
@@ -233,51 +235,57 @@ impl Iterator for Actions {
         loop {
             // Tasks are pushed in reverse order.
             match self.0.pop()? {
-                Task::One(action) => return Some(action),
-                Task::Keep { next, length, steps } => {
+                ScheduleTask::One(action) => return Some(action),
+                ScheduleTask::Keep { next, length, steps } => {
                     let to = (next + length).min(steps);
                     if to < steps {
-                        self.0.push(Task::Keep { next: to, length, steps });
+                        self.0.push(ScheduleTask::Keep { next: to, length, steps });
                     }
-                    self.0.push(Task::One(Action::Advance { from: next, to }));
-                    self.0.push(Task::One(Action::Store(next)));
+                    self.0.push(ScheduleTask::One(Action::Advance { from: next, to }));
+                    self.0.push(ScheduleTask::One(Action::Store(next)));
                 }
-                Task::Spans { count, length, steps } => {
+                ScheduleTask::Spans { count, length, steps } => {
                     let from = (count - 1) * length;
                     let to = (from + length).min(steps);
                     if count > 1 {
-                        self.0.push(Task::Spans { count: count - 1, length, steps });
+                        self.0.push(ScheduleTask::Spans { count: count - 1, length, steps });
                     }
                     let reverse = Action::Reverse { from, to };
                     let all = [Action::Discard(from), reverse, Action::Restore(from)];
-                    self.0.extend(all.map(Task::One));
+                    self.0.extend(all.map(ScheduleTask::One));
                 }
-                Task::Revolve { from, length: 1, .. } => {
+                ScheduleTask::Revolve { from, length: 1, .. } => {
                     return Some(Action::Reverse { from, to: from + 1 });
                 }
-                Task::Revolve { from, length, s: 1 } => self.0.push(Task::Single { from, length }),
-                Task::Revolve { from, length, s } => {
+                ScheduleTask::Revolve { from, length, s: 1 } => {
+                    self.0.push(ScheduleTask::Single { from, length })
+                }
+                ScheduleTask::Revolve { from, length, s } => {
                     let r = repetitions(s, length);
                     let least = if r < 2 { 1 } else { beta(s, r - 2) };
                     let ahead = least.max(length.saturating_sub(beta(s - 1, r)));
                     let middle = from + ahead;
-                    self.0.push(Task::Revolve { from, length: ahead, s });
-                    self.0.push(Task::One(Action::Restore(from)));
-                    self.0.push(Task::One(Action::Discard(middle)));
-                    self.0.push(Task::Revolve { from: middle, length: length - ahead, s: s - 1 });
-                    self.0.push(Task::One(Action::Store(middle)));
-                    self.0.push(Task::One(Action::Advance { from, to: middle }));
+                    self.0.push(ScheduleTask::Revolve { from, length: ahead, s });
+                    self.0.push(ScheduleTask::One(Action::Restore(from)));
+                    self.0.push(ScheduleTask::One(Action::Discard(middle)));
+                    self.0.push(ScheduleTask::Revolve {
+                        from: middle,
+                        length: length - ahead,
+                        s: s - 1,
+                    });
+                    self.0.push(ScheduleTask::One(Action::Store(middle)));
+                    self.0.push(ScheduleTask::One(Action::Advance { from, to: middle }));
                 }
-                Task::Single { from, length } => {
+                ScheduleTask::Single { from, length } => {
                     let last = from + length - 1;
                     let reverse = Action::Reverse { from: last, to: last + 1 };
                     if length == 1 {
                         return Some(reverse);
                     }
-                    self.0.push(Task::Single { from, length: length - 1 });
-                    self.0.push(Task::One(Action::Restore(from)));
-                    self.0.push(Task::One(reverse));
-                    self.0.push(Task::One(Action::Advance { from, to: last }));
+                    self.0.push(ScheduleTask::Single { from, length: length - 1 });
+                    self.0.push(ScheduleTask::One(Action::Restore(from)));
+                    self.0.push(ScheduleTask::One(reverse));
+                    self.0.push(ScheduleTask::One(Action::Advance { from, to: last }));
                 }
             }
         }

@@ -14,7 +14,7 @@ use t4a_diff::{Array, Value};
 
 use super::options::{Memory, Options, ScanReport};
 use super::span::{Cotangents, Span};
-use super::steps::{Body, Flat, Steps};
+use super::steps::{Flat, FlatBody, Steps};
 use super::tape::{
     Ends, Tape, all_above, back_from_start, count, is_tracked, joined, recorded, scan_on_tape, step,
 };
@@ -85,7 +85,7 @@ pub fn scan_below_tape<T: Tape<Kind: Sync>>(
 }
 
 /// The data of the reverse pass.
-struct Kept<T: Tape, S> {
+struct StepResiduals<T: Tape, S> {
     steps: Steps<T>,
     kind: T::Kind,
     scan: S,
@@ -110,9 +110,9 @@ fn node<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>>(
         let [last, mut ys] = scan(with_carries(&steps, kind), all, &only)?;
         let carries = ys.split_off(ys.len() - init.len());
         let outputs = last.into_iter().chain(ys).collect();
-        Ok((outputs, Kept { steps, kind, scan, options, consts, xs, init, carries }))
+        Ok((outputs, StepResiduals { steps, kind, scan, options, consts, xs, init, carries }))
     };
-    recorded(all, Policy::Carries, forward, Kept::back)
+    recorded(all, Policy::Carries, forward, StepResiduals::back)
 }
 
 /// Steps on constants of the tape, as steps below it.
@@ -140,7 +140,7 @@ fn with_carries<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T
     Steps { body: Arc::new(body), length, reverse, paths }
 }
 
-impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> Kept<T, S> {
+impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> StepResiduals<T, S> {
     /// Cotangents of the tracked operands, packed.
     fn back(self, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
         let carries = self.init.len();
@@ -212,7 +212,7 @@ pub(super) fn step_back<T: Tape<Kind: Sync>>(
     kind: T::Kind,
     carries: usize,
     marks: Marks,
-) -> Body<T::Below> {
+) -> FlatBody<T::Below> {
     let steps = steps.clone();
     Arc::new(move |consts, mut of_carry, mut carry: Flat<T::Below>| {
         let mut x = carry.split_off(carries);

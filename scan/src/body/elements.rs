@@ -20,27 +20,27 @@ use crate::error::Result;
 
 /// Cotangents of elements, by their place.
 #[derive(Clone)]
-struct Cotangents<A>(Arc<Mutex<Vec<Option<A>>>>);
+struct ElementCotangents<A>(Arc<Mutex<Vec<Option<A>>>>);
 
-impl<A> Cotangents<A> {
+impl<A> ElementCotangents<A> {
     fn all(&self) -> MutexGuard<'_, Vec<Option<A>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// An array over the leading axis of which steps run.
-enum Elements<T: Tape> {
+enum ScannedArray<T: Tape> {
     Constant(Value<T>),
-    Tracked { x: Value<T::Below>, hub: T, cotangents: Cotangents<T::Below> },
+    Tracked { x: Value<T::Below>, hub: T, cotangents: ElementCotangents<T::Below> },
 }
 
-impl<T: Tape> Elements<T> {
+impl<T: Tape> ScannedArray<T> {
     fn new(x: &Value<T>, length: usize) -> Result<Self> {
         let x = match x {
             Value::Float(x) if x.is_tracked() => x,
             x => return Ok(Self::Constant(x.clone())),
         };
-        let cotangents = Cotangents(Arc::new(Mutex::new(vec![None; length])));
+        let cotangents = ElementCotangents(Arc::new(Mutex::new(vec![None; length])));
         let (shape, of_elements) = (x.shape(), cotangents.clone());
         let hub = T::record(
             [x.clone()],
@@ -95,7 +95,7 @@ pub(super) fn run<T: Tape>(
     if steps.length == 0 || !xs.iter().any(is_tracked) {
         return steps.run(consts, init, xs);
     }
-    let elements: Vec<Elements<T>> =
-        xs.iter().map(|x| Elements::new(x, steps.length)).collect::<Result<_>>()?;
+    let elements: Vec<ScannedArray<T>> =
+        xs.iter().map(|x| ScannedArray::new(x, steps.length)).collect::<Result<_>>()?;
     steps.run_with(consts, init, |t| elements.iter().map(|x| x.at(t)).collect())
 }

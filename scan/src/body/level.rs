@@ -56,7 +56,7 @@ fn raised<L: Level>(all: Flat<L::Below>, forms: &[L::Form], stacked: bool) -> Fl
 }
 
 /// Forms of two lists of results, recorded as steps run.
-struct Known<L: Level> {
+struct RecordedForms<L: Level> {
     /// `None` before a list was made for the first time.
     forms: [Option<Vec<L::Form>>; 2],
     /// True if results have changed one.
@@ -64,20 +64,20 @@ struct Known<L: Level> {
 }
 
 /// Forms shared by the steps of one loop.
-struct Shared<L: Level>(Arc<Mutex<Known<L>>>);
+struct SharedForms<L: Level>(Arc<Mutex<RecordedForms<L>>>);
 
-impl<L: Level> Clone for Shared<L> {
+impl<L: Level> Clone for SharedForms<L> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<L: Level> Shared<L> {
+impl<L: Level> SharedForms<L> {
     fn new(forms: [Option<Vec<L::Form>>; 2]) -> Self {
-        Self(Arc::new(Mutex::new(Known { forms, changed: false })))
+        Self(Arc::new(Mutex::new(RecordedForms { forms, changed: false })))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known<L>> {
+    fn known(&self) -> MutexGuard<'_, RecordedForms<L>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,7 +154,7 @@ pub fn scan_below_level<L: Level>(
         return steps.run(consts, init.to_vec(), xs);
     }
     let (of_consts, of_xs) = (forms::<L>(consts), forms::<L>(xs));
-    let shared = Shared::<L>::new([Some(forms::<L>(init)), None]);
+    let shared = SharedForms::<L>::new([Some(forms::<L>(init)), None]);
     shared.settled(|| {
         let of_carry = shared.forms(0);
         let body = {
@@ -196,7 +196,7 @@ pub fn iterate_below_level<L: Level>(
     run: impl Fn(Repeated<L::Below>, [Flat<L::Below>; 3]) -> Result<Flat<L::Below>>,
 ) -> Result<Flat<L::Above>> {
     let of_consts = forms::<L>(consts);
-    let shared = Shared::<L>::new([Some(forms::<L>(init)), Some(forms::<L>(given))]);
+    let shared = SharedForms::<L>::new([Some(forms::<L>(init)), Some(forms::<L>(given))]);
     shared.settled(|| {
         let forms = [shared.forms(0), shared.forms(1)];
         // A step whose carry has the forms of one list; the x of a step back is a carry.
@@ -241,7 +241,7 @@ pub fn switch_below_level<L: Level>(
     run: impl Fn(Value<L::Below>, Vec<Steps<L::Below>>, Flat<L::Below>) -> Result<Flat<L::Below>>,
 ) -> Result<Flat<L::Above>> {
     let of_operands = forms::<L>(operands);
-    let shared = Shared::<L>::new([None, None]);
+    let shared = SharedForms::<L>::new([None, None]);
     shared.settled(|| {
         let below = |branch: &Steps<L::Above>| {
             let (own, shared, of_operands) = (branch.clone(), shared.clone(), of_operands.clone());

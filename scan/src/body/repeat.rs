@@ -303,15 +303,15 @@ pub fn switch_below_tape<T: Tape<Kind: Sync>>(
     }
     let forward = |like: T, [operands, ..]: [Flat<T::Below>; 3]| {
         let results = run(index.clone(), below_tape, operands.clone())?;
-        Ok((results, Taken { branches, kind: like.kind(), index, operands, run }))
+        Ok((results, ChoiceResiduals { branches, kind: like.kind(), index, operands, run }))
     };
     let all = [operands, Vec::new(), Vec::new()];
-    let [_, results] = recorded(all, Policy::Carries, forward, Taken::back)?;
+    let [_, results] = recorded(all, Policy::Carries, forward, ChoiceResiduals::back)?;
     Ok(results)
 }
 
 /// Everything that the rule of a choice needs.
-struct Taken<T: Tape, S> {
+struct ChoiceResiduals<T: Tape, S> {
     branches: Vec<Steps<T>>,
     kind: T::Kind,
     index: Value<T::Below>,
@@ -319,7 +319,7 @@ struct Taken<T: Tape, S> {
     run: S,
 }
 
-impl<T: Tape<Kind: Sync>, S: SwitchBelow<T::Below>> Taken<T, S> {
+impl<T: Tape<Kind: Sync>, S: SwitchBelow<T::Below>> ChoiceResiduals<T, S> {
     /// Cotangents of the tracked operands, packed.
     fn back(self, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
         let of_results: Vec<bool> = ends.outputs.iter().map(Option::is_some).collect();

@@ -14,12 +14,12 @@ use crate::error::{CarryLeaf, Result, ScanError};
 pub type Flat<A> = Vec<Value<A>>;
 
 /// A body on flat lists: consts, carry, x ↦ carry, y.
-pub(super) type Body<A> =
+pub(super) type FlatBody<A> =
     Arc<dyn Fn(Flat<A>, Flat<A>, Flat<A>) -> Result<(Flat<A>, Flat<A>)> + Send + Sync>;
 
 /// A scan on flat lists.
 pub struct Steps<A: Array> {
-    pub(super) body: Body<A>,
+    pub(super) body: FlatBody<A>,
     pub(super) length: usize,
     pub(super) reverse: bool,
     /// Of the leaves of the carry, for errors.

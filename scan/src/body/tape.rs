@@ -198,14 +198,14 @@ fn check<T: Tape>(steps: &Steps<T>, all: [&Flat<T>; 3]) -> Result<()> {
 }
 
 /// The operands of a node: tracked ones by their number among those, others as they are.
-struct Operands<A: Array> {
+struct NodeOperands<A: Array> {
     all: Vec<Option<Value<A>>>,
     shapes: Vec<Shape>,
     consts: usize,
     carry: usize,
 }
 
-impl<A: Array> Operands<A> {
+impl<A: Array> NodeOperands<A> {
     /// Consts, carry, xs, with the tracked ones from a packed array.
     fn take(mut self, flat: A) -> [Flat<A>; 3] {
         let mut tracked = parted(flat, self.shapes).into_iter().map(Value::Float);
@@ -219,7 +219,7 @@ impl<A: Array> Operands<A> {
 }
 
 /// The data of the rule.
-struct Residuals<T: Tape> {
+struct NodeResiduals<T: Tape> {
     steps: Steps<T>,
     kind: T::Kind,
     schedule: Schedule,
@@ -232,7 +232,7 @@ struct Residuals<T: Tape> {
     _expected: Expected,
 }
 
-impl<T: Tape> Residuals<T> {
+impl<T: Tape> NodeResiduals<T> {
     /// Steps of the body from one step of the schedule to another.
     fn range(&self, from: usize, to: usize) -> std::ops::Range<usize> {
         from * self.unit..(to * self.unit).min(self.steps.length)
@@ -240,7 +240,7 @@ impl<T: Tape> Residuals<T> {
 }
 
 /// A carry and ys.
-type Pair<T> = (Flat<<T as Tape>::Below>, Flat<<T as Tape>::Below>);
+type CarryAndYs<T> = (Flat<<T as Tape>::Below>, Flat<<T as Tape>::Below>);
 
 /// A step on constants of the tape: what is below them.
 ///
@@ -253,7 +253,7 @@ pub(super) fn step<T: Tape>(
     carry: Flat<T::Below>,
     x: Flat<T::Below>,
     policy: &dyn Debug,
-) -> Result<Pair<T>> {
+) -> Result<CarryAndYs<T>> {
     for _ in 0..TRIES {
         let ended_pass = T::observe();
         let (carry, x) = (all_above(carry.clone(), kind), all_above(x.clone(), kind));
@@ -320,7 +320,7 @@ pub(super) fn recorded<T: Tape, R: Send + 'static>(
     let Some(like) = inputs.first().cloned() else {
         unreachable!("one of them is tracked");
     };
-    let operands = Operands {
+    let operands = NodeOperands {
         shapes: inputs.iter().map(T::shape).collect(),
         all: all.into_iter().zip(&tracked).map(|(x, t)| (!t).then(|| below(x))).collect(),
         consts: consts_count,
@@ -368,7 +368,7 @@ fn forward<T: Tape>(
     like: T,
     [consts, init, xs]: [Flat<T::Below>; 3],
     policy: Policy,
-) -> Result<(Flat<T::Below>, Residuals<T>)> {
+) -> Result<(Flat<T::Below>, NodeResiduals<T>)> {
     let (schedule, unit) = schedule(policy, steps.length, T::SPANS)?;
     let (kind, carries) = (like.kind(), init.len());
     let above = all_above(consts.clone(), kind);
@@ -387,7 +387,10 @@ fn forward<T: Tape>(
     })?;
     let outputs = last.into_iter().chain(ys.finish()?).collect();
     let _expected = Expected::new(schedule.spans());
-    Ok((outputs, Residuals { steps, kind, schedule, unit, consts, xs, stored, carries, _expected }))
+    Ok((
+        outputs,
+        NodeResiduals { steps, kind, schedule, unit, consts, xs, stored, carries, _expected },
+    ))
 }
 
 /// Cotangents of the tracked operands, packed, of a scan of which nothing was kept: its steps run once more.
@@ -417,12 +420,12 @@ fn one_dtype(dtypes: impl Iterator<Item = DType>, policy: Policy) -> Result<()> 
 }
 
 /// Cotangents of the tracked operands, packed.
-fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
+fn back<T: Tape>(mut kept: NodeResiduals<T>, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
     let like = cotangent.clone();
     let zeros = |shape: &[usize]| like.full(shape, 0.0);
     let stored = std::mem::take(&mut kept.stored);
     let kept = kept;
-    let Residuals { steps, kind, consts, xs, .. } = &kept;
+    let NodeResiduals { steps, kind, consts, xs, .. } = &kept;
     let mut given = ends.parted(cotangent);
     let Ends { outputs, tracked } = ends;
     let of_ys = given.split_off(kept.carries);

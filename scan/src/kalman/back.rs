@@ -16,10 +16,10 @@ use t4a_algebra::simd::{Loop, dispatch};
 use t4a_diff::{Array, Eager};
 use t4a_tensor::{Result, Tensor};
 
-use super::System;
+use super::SystemArrays;
 use super::small::{
-    Filter, Given, Matrix, add, add_vector, load, load_vector, product, sized, store, store_sum,
-    zeros,
+    SmallMatrix, SystemMatrices, SystemSlices, add, add_vector, load, load_vector, product, sized,
+    store, store_sum, zeros,
 };
 use crate::operand::{computed_in, elements, narrow, wide};
 
@@ -32,7 +32,7 @@ fn zero<T: Float>(len: usize) -> Vec<T> {
 
 /// P⁻, G and W of all steps.
 struct Predictions<'a, T> {
-    given: Given<'a, T>,
+    given: SystemSlices<'a, T>,
     p0: &'a [T],
     covariances: &'a [T],
     out: [&'a mut [T]; 3],
@@ -49,7 +49,7 @@ impl<T: Float> Loop for Predictions<'_, T> {
 impl<T: Float> Predictions<'_, T> {
     #[inline(always)]
     fn steps<const D: usize, const M: usize>(self) {
-        let filter = Filter::<T, D, M>::new(&self.given);
+        let filter = SystemMatrices::<T, D, M>::new(&self.given);
         let (d, m) = filter.sizes();
         let [p, g, w] = self.out;
         let before = std::iter::once(self.p0).chain(self.covariances.chunks_exact(d * d));
@@ -64,17 +64,17 @@ impl<T: Float> Predictions<'_, T> {
 }
 
 /// Inputs of a group of sequences, and sums over them.
-struct Group<'o, T> {
+struct SequenceGroup<'o, T> {
     y: &'o [T],
     x: &'o [T],
     of_x: Option<&'o [T]>,
     of_l: Option<&'o [T]>,
     of_y: &'o mut [T],
-    sums: Sums<T>,
+    sums: SystemCotangents<T>,
 }
 
 /// Cotangents summed over sequences: of G, W and `ln |S|` of every step, of F, H and x₀.
-struct Sums<T> {
+struct SystemCotangents<T> {
     g: Vec<T>,
     w: Vec<T>,
     log_det: Vec<T>,
@@ -83,8 +83,8 @@ struct Sums<T> {
     x0: Vec<T>,
 }
 
-impl<T: Float> Sums<T> {
-    fn new(&Given { n, d, m, .. }: &Given<'_, T>) -> Self {
+impl<T: Float> SystemCotangents<T> {
+    fn new(&SystemSlices { n, d, m, .. }: &SystemSlices<'_, T>) -> Self {
         Self {
             g: zero(n * d * m),
             w: zero(n * m * m),
@@ -108,17 +108,17 @@ impl<T: Float> Sums<T> {
 }
 
 /// Reverse pass of the means of a group, from the last step to the first.
-struct Means<'a, 'g, 'o, T> {
-    given: Given<'a, T>,
+struct MeansVjp<'a, 'g, 'o, T> {
+    given: SystemSlices<'a, T>,
     x0: &'a [T],
     /// G and W of all steps.
     steps: [&'a [T]; 2],
     /// False if only the cotangents of y and x₀ are computed.
     of_system: bool,
-    group: &'g mut Group<'o, T>,
+    group: &'g mut SequenceGroup<'o, T>,
 }
 
-impl<T: Float> Loop for Means<'_, '_, '_, T> {
+impl<T: Float> Loop for MeansVjp<'_, '_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -126,12 +126,12 @@ impl<T: Float> Loop for Means<'_, '_, '_, T> {
     }
 }
 
-impl<T: Float> Means<'_, '_, '_, T> {
+impl<T: Float> MeansVjp<'_, '_, '_, T> {
     #[inline(always)]
     fn steps<const D: usize, const M: usize>(self) {
-        let filter = Filter::<T, D, M>::new(&self.given);
+        let filter = SystemMatrices::<T, D, M>::new(&self.given);
         let ((d, m), n) = (filter.sizes(), self.given.n);
-        let Group { y, x, of_x: given_x, of_l, of_y, sums } = self.group;
+        let SequenceGroup { y, x, of_x: given_x, of_l, of_y, sums } = self.group;
         let ([gains, inverses], of_system) = (self.steps, self.of_system);
         let (f, h) = (&filter.f, &filter.h);
         let (mut of_f, mut of_h) = (zeros::<T, D, D>(), zeros::<T, M, D>());
@@ -141,8 +141,8 @@ impl<T: Float> Means<'_, '_, '_, T> {
                 let row = b * n + t;
                 let before: [T; D] =
                     load_vector(if t == 0 { self.x0 } else { &x[(row - 1) * d..] }, d);
-                let g: Matrix<T, D, M> = load(&gains[t * d * m..], [d, m]);
-                let w: Matrix<T, M, M> = load(&inverses[t * m * m..], [m, m]);
+                let g: SmallMatrix<T, D, M> = load(&gains[t * d * m..], [d, m]);
+                let w: SmallMatrix<T, M, M> = load(&inverses[t * m * m..], [m, m]);
                 let (x_before, v) = filter.innovation(&before, &y[row * m..]);
                 let (mut e, mut other) = ([T::ZERO; M], [T::ZERO; M]);
                 add_vector(&mut e, [m, m], |i, l| (w[i][l], v[l]));
@@ -164,10 +164,10 @@ impl<T: Float> Means<'_, '_, '_, T> {
                 add_vector(&mut of_v, [m, m], |i, l| (w[l][i], of_e[l]));
                 // Contributions summed over sequences.
                 if of_system {
-                    let mut of_g: Matrix<T, D, M> = load(&sums.g[t * d * m..], [d, m]);
+                    let mut of_g: SmallMatrix<T, D, M> = load(&sums.g[t * d * m..], [d, m]);
                     add(&mut of_g, [d, 1, m], |i, _, j| (of_x[i], e[j]));
                     store(&of_g, &mut sums.g[t * d * m..], [d, m]);
-                    let mut of_w: Matrix<T, M, M> = load(&sums.w[t * m * m..], [m, m]);
+                    let mut of_w: SmallMatrix<T, M, M> = load(&sums.w[t * m * m..], [m, m]);
                     add(&mut of_w, [m, 1, m], |i, _, j| (half.mul_add(v[i], of_e[i]), v[j]));
                     store(&of_w, &mut sums.w[t * m * m..], [m, m]);
                     sums.log_det[t] = sums.log_det[t].add(half);
@@ -193,19 +193,19 @@ impl<T: Float> Means<'_, '_, '_, T> {
 }
 
 /// Reverse pass of the covariances, from the last step to the first.
-struct Covariances<'a, 'o, T> {
-    given: Given<'a, T>,
+struct CovariancesVjp<'a, 'o, T> {
+    given: SystemSlices<'a, T>,
     p0: &'a [T],
     covariances: &'a [T],
     /// P⁻, G and W of all steps.
     steps: [&'a [T]; 3],
     of_p: Option<&'a [T]>,
-    sums: &'a Sums<T>,
+    sums: &'a SystemCotangents<T>,
     /// Cotangents of F, Q, H, R, P₀.
     out: [&'o mut [T]; 5],
 }
 
-impl<T: Float> Loop for Covariances<'_, '_, T> {
+impl<T: Float> Loop for CovariancesVjp<'_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -213,10 +213,10 @@ impl<T: Float> Loop for Covariances<'_, '_, T> {
     }
 }
 
-impl<T: Float> Covariances<'_, '_, T> {
+impl<T: Float> CovariancesVjp<'_, '_, T> {
     #[inline(always)]
     fn steps<const D: usize, const M: usize>(self) {
-        let filter = Filter::<T, D, M>::new(&self.given);
+        let filter = SystemMatrices::<T, D, M>::new(&self.given);
         let ((d, m), n) = (filter.sizes(), self.given.n);
         let Self { p0, covariances, steps: [p, g, w], of_p: given_p, sums, out, .. } = self;
         let (f, h) = (&filter.f, &filter.h);
@@ -225,24 +225,25 @@ impl<T: Float> Covariances<'_, '_, T> {
         let mut of_p = zeros::<T, D, D>();
         for t in (0..n).rev() {
             let before = if t == 0 { p0 } else { &covariances[(t - 1) * d * d..] };
-            let before: Matrix<T, D, D> = load(before, [d, d]);
-            let p: Matrix<T, D, D> = load(&p[t * d * d..], [d, d]);
-            let g: Matrix<T, D, M> = load(&g[t * d * m..], [d, m]);
-            let w: Matrix<T, M, M> = load(&w[t * m * m..], [m, m]);
+            let before: SmallMatrix<T, D, D> = load(before, [d, d]);
+            let p: SmallMatrix<T, D, D> = load(&p[t * d * d..], [d, d]);
+            let g: SmallMatrix<T, D, M> = load(&g[t * d * m..], [d, m]);
+            let w: SmallMatrix<T, M, M> = load(&w[t * m * m..], [m, m]);
             if let Some(of) = given_p {
-                let of: Matrix<T, D, D> = load(&of[t * d * d..], [d, d]);
+                let of: SmallMatrix<T, D, D> = load(&of[t * d * d..], [d, d]);
                 for i in 0..d {
                     for j in 0..d {
                         of_p[i][j] = of_p[i][j].add(of[i][j]);
                     }
                 }
             }
-            let pg: Matrix<T, D, M> = product([d, d, m], |i, l, j| (of_p[i][l], g[l][j]));
-            let ptg: Matrix<T, D, M> = product([d, d, m], |i, l, j| (of_p[l][i], g[l][j]));
+            let pg: SmallMatrix<T, D, M> = product([d, d, m], |i, l, j| (of_p[i][l], g[l][j]));
+            let ptg: SmallMatrix<T, D, M> = product([d, d, m], |i, l, j| (of_p[l][i], g[l][j]));
             // W̄ and S̄ = −Wᵀ W̄ Wᵀ − ½ ℓ̄ Wᵀ.
-            let mut of_w: Matrix<T, M, M> = load(&sums.w[t * m * m..], [m, m]);
+            let mut of_w: SmallMatrix<T, M, M> = load(&sums.w[t * m * m..], [m, m]);
             add(&mut of_w, [m, d, m], |i, l, j| (g[l][i].neg(), pg[l][j]));
-            let left: Matrix<T, M, M> = product([m, m, m], |i, l, j| (w[l][i].neg(), of_w[l][j]));
+            let left: SmallMatrix<T, M, M> =
+                product([m, m, m], |i, l, j| (w[l][i].neg(), of_w[l][j]));
             let mut of_s = zeros::<T, M, M>();
             for i in 0..m {
                 for j in 0..m {
@@ -251,7 +252,7 @@ impl<T: Float> Covariances<'_, '_, T> {
             }
             add(&mut of_s, [m, m, m], |i, l, j| (left[i][l], w[j][l]));
             // Ḡ.
-            let mut of_g: Matrix<T, D, M> = load(&sums.g[t * d * m..], [d, m]);
+            let mut of_g: SmallMatrix<T, D, M> = load(&sums.g[t * d * m..], [d, m]);
             add(&mut of_g, [d, m, m], |i, l, j| (pg[i][l].neg(), w[j][l]));
             add(&mut of_g, [d, m, m], |i, l, j| (ptg[i][l].neg(), w[l][j]));
             add(&mut of_g, [d, m, m], |i, l, j| (h[l][i], of_s[l][j]));
@@ -269,8 +270,8 @@ impl<T: Float> Covariances<'_, '_, T> {
                     of_q[i][j] = of_q[i][j].add(of_p[i][j]);
                 }
             }
-            let pf: Matrix<T, D, D> = product([d, d, d], |i, l, j| (of_p[i][l], f[l][j]));
-            let ptf: Matrix<T, D, D> = product([d, d, d], |i, l, j| (of_p[l][i], f[l][j]));
+            let pf: SmallMatrix<T, D, D> = product([d, d, d], |i, l, j| (of_p[i][l], f[l][j]));
+            let ptf: SmallMatrix<T, D, D> = product([d, d, d], |i, l, j| (of_p[l][i], f[l][j]));
             add(&mut of_f, [d, d, d], |i, l, j| (pf[i][l], before[j][l]));
             add(&mut of_f, [d, d, d], |i, l, j| (ptf[i][l], before[l][j]));
             of_p = product([d, d, d], |i, l, j| (f[l][i], pf[l][j]));
@@ -288,7 +289,7 @@ impl<T: Float> Covariances<'_, '_, T> {
 
 /// Cotangents of the operands that want one, of F, Q, H, R, y, x₀, P₀.
 pub(super) fn back(
-    s: &System<Eager>,
+    s: &SystemArrays<Eager>,
     given: &[&Eager; 3],
     kept: [&Eager; 2],
     cotangents: &[Option<Eager>],
@@ -305,7 +306,7 @@ pub(super) fn back(
             &s.f, &s.q, &s.h, &s.r, given[0], given[1], given[2], kept[0], kept[1],
         ])?;
         let given =
-            Given { f: elements(&f), q: elements(&q), h: elements(&h), r: elements(&r), n, d, m };
+            SystemSlices { f: elements(&f), q: elements(&q), h: elements(&h), r: elements(&r), n, d, m };
         let [y, x0, p0, x, covariances] = [&y, &x0, &p0, &x, &p].map(elements);
         let of: Vec<Option<[Tensor<T>; 1]>> = cotangents
             .iter()
@@ -327,33 +328,33 @@ pub(super) fn back(
         let steps = steps.each_ref().map(Vec::as_slice);
 
         let size = batch.div_ceil(GROUPS);
-        let mut groups: Vec<Group<'_, T>> = Vec::new();
+        let mut groups: Vec<SequenceGroup<'_, T>> = Vec::new();
         if batch * n > 0 {
             for (i, of_y) in of_y.chunks_mut(size * n * m).enumerate() {
                 let rows = of_y.len() / m;
                 let first = i * size * n;
                 let part = |width: usize| first * width..(first + rows) * width;
-                groups.push(Group {
+                groups.push(SequenceGroup {
                     y: &y[part(m)],
                     x: &x[part(d)],
                     of_x: cotangent(0).map(|g| &g[part(d)]),
                     of_l: cotangent(2).map(|g| &g[part(1)]),
                     of_y,
-                    sums: Sums::new(&given),
+                    sums: SystemCotangents::new(&given),
                 });
             }
         }
         let parallel = parallel::worthwhile(batch * n, 8 * d * (d + m));
         parallel::for_each_mut(&mut groups, parallel, |_, group| {
-            dispatch(Means { given, x0, steps: [steps[1], steps[2]], of_system, group });
+            dispatch(MeansVjp { given, x0, steps: [steps[1], steps[2]], of_system, group });
         });
-        let sums = groups.into_iter().map(|group| group.sums).reduce(Sums::add);
-        let sums = sums.unwrap_or_else(|| Sums::new(&given));
+        let sums = groups.into_iter().map(|group| group.sums).reduce(SystemCotangents::add);
+        let sums = sums.unwrap_or_else(|| SystemCotangents::new(&given));
         of_x0.copy_from_slice(&sums.x0);
         if of_system {
             let of = [of_f, of_q, of_h, of_r, of_p0];
             let of_p = cotangent(1);
-            dispatch(Covariances { given, p0, covariances, steps, of_p, sums: &sums, out: of });
+            dispatch(CovariancesVjp { given, p0, covariances, steps, of_p, sums: &sums, out: of });
         }
         let all = out.into_iter().zip(shapes).zip(wanted);
         all.map(|((x, shape), wanted)| match wanted {

@@ -9,14 +9,15 @@ use t4a_algebra::simd::{Loop, dispatch};
 use t4a_diff::{Array, Eager};
 use t4a_tensor::{Result, Tensor};
 
-use super::System;
+use super::SystemArrays;
 use super::small::{
-    Filter, Given, Matrix, add, add_vector, load, load_vector, product, sized, store,
+    SmallMatrix, SystemMatrices, SystemSlices, add, add_vector, load, load_vector, product, sized,
+    store,
 };
 use crate::operand::{computed_in, elements, narrow, wide};
 
 struct Covariances<'a, T> {
-    given: Given<'a, T>,
+    given: SystemSlices<'a, T>,
     p0: &'a [T],
     p: &'a mut [T],
     gains: &'a mut [T],
@@ -38,15 +39,16 @@ impl<T: Float> Loop for Covariances<'_, T> {
 impl<T: Float> Covariances<'_, T> {
     #[inline(always)]
     fn steps<const D: usize, const M: usize>(self) {
-        let filter = Filter::<T, D, M>::new(&self.given);
+        let filter = SystemMatrices::<T, D, M>::new(&self.given);
         let (d, m) = filter.sizes();
-        let mut now: Matrix<T, D, D> = load(self.p0, [d, d]);
+        let mut now: SmallMatrix<T, D, D> = load(self.p0, [d, d]);
         let outs = self.p.chunks_exact_mut(d * d).zip(self.gains.chunks_exact_mut(d * m));
         let small = self.w.chunks_exact_mut(m * m).zip(self.pivots.chunks_exact_mut(m));
         for ((p, k), (w, pivots)) in outs.zip(small) {
             let predicted = filter.predict(&now);
             let g = &predicted.g;
-            let gain: Matrix<T, D, M> = product([d, m, m], |i, l, j| (g[i][l], predicted.w[l][j]));
+            let gain: SmallMatrix<T, D, M> =
+                product([d, m, m], |i, l, j| (g[i][l], predicted.w[l][j]));
             now = predicted.p;
             add(&mut now, [d, m, d], |i, l, j| (gain[i][l].neg(), g[j][l]));
             store(&now, p, [d, d]);
@@ -67,7 +69,7 @@ impl<T: Float> Covariances<'_, T> {
 
 /// Means and likelihoods of a sequence.
 struct Means<'a, 'o, T> {
-    given: Given<'a, T>,
+    given: SystemSlices<'a, T>,
     x0: &'a [T],
     y: &'a [T],
     /// K, `S⁻¹`, `ln |S|` of all steps.
@@ -87,7 +89,7 @@ impl<T: Float> Loop for Means<'_, '_, T> {
 impl<T: Float> Means<'_, '_, T> {
     #[inline(always)]
     fn steps<const D: usize, const M: usize>(self) {
-        let filter = Filter::<T, D, M>::new(&self.given);
+        let filter = SystemMatrices::<T, D, M>::new(&self.given);
         let (d, m) = filter.sizes();
         let mut now: [T; D] = load_vector(self.x0, d);
         let [gains, w, log_det] = self.steps;
@@ -97,7 +99,8 @@ impl<T: Float> Means<'_, '_, T> {
         let half = T::from_f64(-0.5);
         for (((k, w), &log_det), ((x, l), y)) in steps.zip(outs) {
             let (before, v) = filter.innovation(&now, y);
-            let (k, w): (Matrix<T, D, M>, Matrix<T, M, M>) = (load(k, [d, m]), load(w, [m, m]));
+            let (k, w): (SmallMatrix<T, D, M>, SmallMatrix<T, M, M>) =
+                (load(k, [d, m]), load(w, [m, m]));
             now = before;
             add_vector(&mut now, [d, m], |i, l| (k[i][l], v[l]));
             x.copy_from_slice(&now[..d]);
@@ -113,7 +116,12 @@ impl<T: Float> Means<'_, '_, T> {
 }
 
 /// Means, covariances and log-likelihoods.
-pub(super) fn forward(s: &System<Eager>, y: &Eager, x0: &Eager, p0: &Eager) -> Result<Vec<Eager>> {
+pub(super) fn forward(
+    s: &SystemArrays<Eager>,
+    y: &Eager,
+    x0: &Eager,
+    p0: &Eager,
+) -> Result<Vec<Eager>> {
     let shape = y.shape();
     let (batch, n, m) = (shape[0], shape[1], shape[2]);
     let (d, dtype) = (s.f.shape()[0], y.dtype());
@@ -121,7 +129,7 @@ pub(super) fn forward(s: &System<Eager>, y: &Eager, x0: &Eager, p0: &Eager) -> R
     computed_in!("kalman_filter", dtype, T => {
         let [f, q, h, r, y, x0, p0] = wide::<T, 7>([&s.f, &s.q, &s.h, &s.r, y, x0, p0])?;
         let given =
-            Given { f: elements(&f), q: elements(&q), h: elements(&h), r: elements(&r), n, d, m };
+            SystemSlices { f: elements(&f), q: elements(&q), h: elements(&h), r: elements(&r), n, d, m };
         let mut out: Vec<Tensor<T>> =
             shapes.iter().map(|shape| Tensor::zeros(shape)).collect::<Result<_>>()?;
         let mut steps: Vec<Tensor<T>> = [n * d * m, n * m * m, n, n * m]

@@ -36,7 +36,7 @@ use small::MOST;
 pub struct KalmanFilter;
 
 /// The system: `F, Q, H, R`.
-struct System<A> {
+struct SystemArrays<A> {
     f: A,
     q: A,
     h: A,
@@ -75,7 +75,7 @@ fn inverse<A: Array>(s: &A) -> (A, A) {
     (a, log_det)
 }
 
-impl<A: Array> System<A> {
+impl<A: Array> SystemArrays<A> {
     /// The prediction of states `x: [batch, d]` with covariance p.
     fn predict(&self, x: &A, p: &A) -> Prediction<A> {
         let x = x.matmul(&self.f.transpose());
@@ -91,9 +91,9 @@ impl<A: Array> System<A> {
 }
 
 impl KalmanFilter {
-    fn system<'a, A: Array + 'a>(operand: impl Fn(usize) -> &'a A) -> System<A> {
+    fn system<'a, A: Array + 'a>(operand: impl Fn(usize) -> &'a A) -> SystemArrays<A> {
         let all = |i| operand(i).clone();
-        System { f: all(0), q: all(1), h: all(2), r: all(3) }
+        SystemArrays { f: all(0), q: all(1), h: all(2), r: all(3) }
     }
 
     /// Slice at step `t` of an axis, with the axis removed.
@@ -229,7 +229,7 @@ impl Operation for KalmanFilter {
         let kept = reverse.kept;
         let (system, y) = (Self::system(|i| kept.float(i)), kept.float(4));
         let [batch, n, m] = y.shape()[..] else { unreachable!("shapes are checked before") };
-        let System { f, h, .. } = &system;
+        let SystemArrays { f, h, .. } = &system;
         let d = f.shape()[0];
         let zeros = |shape: &[usize]| y.full(shape, 0.0);
         let (mut of_x, mut of_p) = (zeros(&[batch, d]), zeros(&[d, d]));

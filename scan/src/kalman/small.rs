@@ -9,16 +9,16 @@ use t4a_algebra::Float;
 pub(super) const MOST: usize = 8;
 
 /// A matrix in the upper left block of an `R × C` array.
-pub(super) type Matrix<T, const R: usize, const C: usize> = [[T; C]; R];
+pub(super) type SmallMatrix<T, const R: usize, const C: usize> = [[T; C]; R];
 
-pub(super) fn zeros<T: Float, const R: usize, const C: usize>() -> Matrix<T, R, C> {
+pub(super) fn zeros<T: Float, const R: usize, const C: usize>() -> SmallMatrix<T, R, C> {
     [[T::ZERO; C]; R]
 }
 
 /// `c_ij ← c_ij + Σ_l a_il b_lj`; the closure returns `(a_il, b_lj)` for i, l, j, which expresses transposes and signs.
 #[inline(always)]
 pub(super) fn add<T: Float, const R: usize, const C: usize>(
-    c: &mut Matrix<T, R, C>,
+    c: &mut SmallMatrix<T, R, C>,
     [m, k, n]: [usize; 3],
     term: impl Fn(usize, usize, usize) -> (T, T),
 ) {
@@ -37,7 +37,7 @@ pub(super) fn add<T: Float, const R: usize, const C: usize>(
 pub(super) fn product<T: Float, const R: usize, const C: usize>(
     sizes: [usize; 3],
     term: impl Fn(usize, usize, usize) -> (T, T),
-) -> Matrix<T, R, C> {
+) -> SmallMatrix<T, R, C> {
     let mut c = zeros();
     add(&mut c, sizes, term);
     c
@@ -63,7 +63,7 @@ pub(super) fn add_vector<T: Float, const R: usize>(
 pub(super) fn load<T: Float, const R: usize, const C: usize>(
     data: &[T],
     [r, c]: [usize; 2],
-) -> Matrix<T, R, C> {
+) -> SmallMatrix<T, R, C> {
     let mut x = zeros();
     for (x, row) in x[..r].iter_mut().zip(data.chunks_exact(c)) {
         x[..c].copy_from_slice(row);
@@ -82,7 +82,7 @@ pub(super) fn load_vector<T: Float, const R: usize>(data: &[T], r: usize) -> [T;
 /// Stores the elements of a matrix.
 #[inline(always)]
 pub(super) fn store<T: Float, const R: usize, const C: usize>(
-    x: &Matrix<T, R, C>,
+    x: &SmallMatrix<T, R, C>,
     data: &mut [T],
     [r, c]: [usize; 2],
 ) {
@@ -94,7 +94,7 @@ pub(super) fn store<T: Float, const R: usize, const C: usize>(
 /// `data ← data + x`.
 #[inline(always)]
 pub(super) fn store_sum<T: Float, const R: usize, const C: usize>(
-    x: &Matrix<T, R, C>,
+    x: &SmallMatrix<T, R, C>,
     data: &mut [T],
     [r, c]: [usize; 2],
 ) {
@@ -107,7 +107,7 @@ pub(super) fn store_sum<T: Float, const R: usize, const C: usize>(
 
 /// Replaces S by `S⁻¹` and returns the pivots, whose product is |S|; NaN if S is not positive definite.
 #[inline(always)]
-fn invert<T: Float, const M: usize>(a: &mut Matrix<T, M, M>, m: usize) -> [T; M] {
+fn invert<T: Float, const M: usize>(a: &mut SmallMatrix<T, M, M>, m: usize) -> [T; M] {
     let mut pivots = [T::ONE; M];
     for k in 0..m {
         let pivot = a[k][k];
@@ -135,7 +135,7 @@ fn invert<T: Float, const M: usize>(a: &mut Matrix<T, M, M>, m: usize) -> [T; M]
 
 /// Elements of F, Q, H, R and the numbers of steps, states and observed components.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'a, T> {
+pub(super) struct SystemSlices<'a, T> {
     pub(super) f: &'a [T],
     pub(super) q: &'a [T],
     pub(super) h: &'a [T],
@@ -147,11 +147,11 @@ pub(super) struct Given<'a, T> {
 
 /// The system as matrices.
 #[derive(Clone, Copy)]
-pub(super) struct Filter<T, const D: usize, const M: usize> {
-    pub(super) f: Matrix<T, D, D>,
-    pub(super) h: Matrix<T, M, D>,
-    q: Matrix<T, D, D>,
-    r: Matrix<T, M, M>,
+pub(super) struct SystemMatrices<T, const D: usize, const M: usize> {
+    pub(super) f: SmallMatrix<T, D, D>,
+    pub(super) h: SmallMatrix<T, M, D>,
+    q: SmallMatrix<T, D, D>,
+    r: SmallMatrix<T, M, M>,
     d: usize,
     m: usize,
 }
@@ -159,19 +159,19 @@ pub(super) struct Filter<T, const D: usize, const M: usize> {
 /// Predicted covariance and its derived matrices.
 pub(super) struct Predicted<T, const D: usize, const M: usize> {
     /// `P⁻`.
-    pub(super) p: Matrix<T, D, D>,
+    pub(super) p: SmallMatrix<T, D, D>,
     /// `G = P⁻ Hᵀ`.
-    pub(super) g: Matrix<T, D, M>,
+    pub(super) g: SmallMatrix<T, D, M>,
     /// `W = S⁻¹`.
-    pub(super) w: Matrix<T, M, M>,
+    pub(super) w: SmallMatrix<T, M, M>,
     /// Pivots of the elimination; their product is |S|.
     pub(super) pivots: [T; M],
 }
 
-impl<T: Float, const D: usize, const M: usize> Filter<T, D, M> {
+impl<T: Float, const D: usize, const M: usize> SystemMatrices<T, D, M> {
     #[inline(always)]
-    pub(super) fn new(given: &Given<'_, T>) -> Self {
-        let Given { f, q, h, r, d, m, .. } = *given;
+    pub(super) fn new(given: &SystemSlices<'_, T>) -> Self {
+        let SystemSlices { f, q, h, r, d, m, .. } = *given;
         Self {
             f: load(f, [d, d]),
             q: load(q, [d, d]),
@@ -189,12 +189,12 @@ impl<T: Float, const D: usize, const M: usize> Filter<T, D, M> {
     }
 
     #[inline(always)]
-    pub(super) fn predict(&self, p: &Matrix<T, D, D>) -> Predicted<T, D, M> {
+    pub(super) fn predict(&self, p: &SmallMatrix<T, D, D>) -> Predicted<T, D, M> {
         let ((d, m), Self { f, h, .. }) = (self.sizes(), self);
-        let fp: Matrix<T, D, D> = product([d, d, d], |i, l, j| (f[i][l], p[l][j]));
+        let fp: SmallMatrix<T, D, D> = product([d, d, d], |i, l, j| (f[i][l], p[l][j]));
         let mut p = self.q;
         add(&mut p, [d, d, d], |i, l, j| (fp[i][l], f[j][l]));
-        let g: Matrix<T, D, M> = product([d, d, m], |i, l, j| (p[i][l], h[j][l]));
+        let g: SmallMatrix<T, D, M> = product([d, d, m], |i, l, j| (p[i][l], h[j][l]));
         let mut w = self.r;
         add(&mut w, [m, d, m], |i, l, j| (h[i][l], g[l][j]));
         let pivots = invert(&mut w, m);

@@ -9,7 +9,7 @@ use std::array::from_fn;
 use t4a_algebra::Scalar;
 use t4a_tensor::Result;
 
-use super::{Cut, LaneStep, Pass, PerLane, Walk, Walked, finish, fresh};
+use super::{LanePartition, LaneStep, Pass, PerLane, Walk, Walked, finish, fresh};
 
 /// Steps of a chunk.
 pub(crate) const CHUNK: usize = 512;
@@ -17,7 +17,7 @@ pub(crate) const CHUNK: usize = 512;
 const FEWEST: usize = 8;
 
 /// The composed map of a run of steps, computed without the initial state.
-pub(crate) trait Total<T: Scalar, const I: usize, const S: usize, const R: usize>:
+pub(crate) trait ComposedMap<T: Scalar, const I: usize, const S: usize, const R: usize>:
     LaneStep<T, I, R, 0>
 {
     /// The total of zero steps.
@@ -34,14 +34,14 @@ pub(crate) fn walk<T, K, const I: usize, const S: usize, const O: usize, const R
 ) -> Result<Walked<T, S, O>>
 where
     T: Scalar,
-    K: LaneStep<T, I, S, O> + Total<T, I, S, R>,
+    K: LaneStep<T, I, S, O> + ComposedMap<T, I, S, R>,
 {
     let &Walk { extent, reverse, sources, start } = walk;
     let written = fresh::<T, O>(extent.len())?;
     let last = fresh::<T, S>(extent.lanes())?;
     let outputs: [_; O] = from_fn(|o| written[o].first);
     let ends: [_; S] = from_fn(|s| last[s].first);
-    let whole_time = Cut { first: 0, groups: 1, len: extent.n };
+    let whole_time = LanePartition { first: 0, groups: 1, len: extent.n };
     let main =
         Pass { kernel, extent, reverse, cut: whole_time, sources, start, outputs, last: ends };
     let chunks = extent.n / CHUNK;
@@ -53,7 +53,7 @@ where
     }
 
     let lanes = extent.lanes();
-    let whole = Cut { first: 0, groups: chunks, len: CHUNK };
+    let whole = LanePartition { first: 0, groups: chunks, len: CHUNK };
     let totals = fresh::<T, R>(lanes * chunks)?;
     let identity = kernel.identity().map(PerLane::Same);
     let out = from_fn(|r| totals[r].first);
@@ -77,12 +77,12 @@ where
 
     // Initial state of every chunk. The remainder after the last full chunk is at the end of time.
     let mut state: Vec<[T; S]> = (0..lanes).map(|lane| from_fn(|s| start[s].get(lane))).collect();
-    let rest = Cut { first: chunks * CHUNK, groups: 1, len: extent.n - chunks * CHUNK };
+    let rest = LanePartition { first: chunks * CHUNK, groups: 1, len: extent.n - chunks * CHUNK };
     let lane_of = |row: usize, chunk: usize| {
         (row / extent.inner * chunks + chunk) * extent.inner + row % extent.inner
     };
     // Runs one range of time for all rows, with initial and final states in `state`.
-    let through = |cut: Cut, state: &mut [[T; S]]| {
+    let through = |cut: LanePartition, state: &mut [[T; S]]| {
         let columns: [Vec<T>; S] = from_fn(|s| state.iter().map(|x| x[s]).collect());
         let mut after: [Vec<T>; S] = columns.clone();
         let ends = from_fn(|s| super::SendPtr(after[s].as_mut_ptr()));
@@ -113,7 +113,7 @@ where
         }
         if !known {
             state = before;
-            through(Cut { first: chunk * CHUNK, groups: 1, len: CHUNK }, &mut state);
+            through(LanePartition { first: chunk * CHUNK, groups: 1, len: CHUNK }, &mut state);
         }
     }
     let mut ends_of_chunks = entering.clone();

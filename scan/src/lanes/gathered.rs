@@ -5,16 +5,16 @@
 use t4a_algebra::Scalar;
 use t4a_tensor::loops::transpose::{Even, transpose};
 
-use super::{LaneStep, Pass, Source, WIDTH, together};
+use super::{LaneOperand, LaneStep, Pass, WIDTH, together};
 
 /// Steps of a tile.
 const TILE: usize = 16;
 
 /// A transposed tile: one row of lanes per step.
-type Tile<T> = [[T; WIDTH]; TILE];
+type LaneTile<T> = [[T; WIDTH]; TILE];
 
 /// Memory positions of a group of lanes.
-struct Places {
+struct LanePositions {
     /// (Outer, inner) index of each lane.
     rows: [usize; WIDTH],
     /// First time index of each lane.
@@ -29,7 +29,7 @@ struct Places {
     n: usize,
 }
 
-impl Places {
+impl LanePositions {
     /// Fills a tile with `steps` steps, starting at step `tile`.
     ///
     /// # Safety
@@ -37,8 +37,8 @@ impl Places {
     #[inline(always)]
     unsafe fn load<T: Scalar>(
         &self,
-        x: &mut Tile<T>,
-        source: &Source<'_, T>,
+        x: &mut LaneTile<T>,
+        source: &LaneOperand<'_, T>,
         reverse: bool,
         tile: usize,
         steps: usize,
@@ -78,9 +78,9 @@ impl Places {
     /// Writes `steps` steps of a tile.
     ///
     /// # Safety
-    /// As [`Places::load`], for writing.
+    /// As [`LanePositions::load`], for writing.
     #[inline(always)]
-    unsafe fn store<T: Scalar>(&self, y: &Tile<T>, p: *mut T, tile: usize, steps: usize) {
+    unsafe fn store<T: Scalar>(&self, y: &LaneTile<T>, p: *mut T, tile: usize, steps: usize) {
         let at = (tile * self.inner) as isize;
         // SAFETY: the caller's contract.
         unsafe {
@@ -118,7 +118,7 @@ pub(super) unsafe fn run<
     let (groups, len) = (pass.cut.groups, pass.cut.len);
     let count = (pass.lanes() - first).min(WIDTH);
     let mut places =
-        Places { rows: [0; WIDTH], times: [0; WIDTH], first: [0; WIDTH], count, inner, n };
+        LanePositions { rows: [0; WIDTH], times: [0; WIDTH], first: [0; WIDTH], count, inner, n };
     let filler = pass.start[0].get(first);
     let mut state = [[filler; WIDTH]; S];
     for i in 0..count {

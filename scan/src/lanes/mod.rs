@@ -21,7 +21,7 @@ use t4a_algebra::parallel::{self, SendPtr};
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_tensor::{Buffer, Layout, Result, Tensor, TensorError};
 
-pub(crate) use chunks::{Total, walk};
+pub(crate) use chunks::{ComposedMap, walk};
 
 /// Number of lanes computed together in vectors. With fewer lanes the compiler unrolls the loop before it can vectorise
 /// it.
@@ -80,14 +80,14 @@ impl<T: Copy> PerLane<'_, T> {
 
 /// An operand.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a, T> {
+pub(crate) struct LaneOperand<'a, T> {
     /// The elements, `outer × n × inner` of them.
     pub(crate) data: &'a [T],
     /// If present, step t reads element t + 1, and this value at the last step.
     pub(crate) ahead: Option<PerLane<'a, T>>,
 }
 
-impl<'a, T> Source<'a, T> {
+impl<'a, T> LaneOperand<'a, T> {
     /// An operand read at step t itself.
     pub(crate) fn now(data: &'a [T]) -> Self {
         Self { data, ahead: None }
@@ -127,7 +127,7 @@ impl Extent {
 pub(crate) struct Walk<'a, T, const I: usize, const S: usize> {
     pub(crate) extent: Extent,
     pub(crate) reverse: bool,
-    pub(crate) sources: [Source<'a, T>; I],
+    pub(crate) sources: [LaneOperand<'a, T>; I],
     pub(crate) start: [PerLane<'a, T>; S],
 }
 
@@ -138,13 +138,13 @@ pub(crate) struct Walked<T, const S: usize, const O: usize> {
 }
 
 /// Uninitialised output memory, flat.
-struct Fresh<T> {
+struct LaneOutput<T> {
     buffer: Buffer,
     first: SendPtr<T>,
     len: usize,
 }
 
-impl<T: Scalar> Fresh<T> {
+impl<T: Scalar> LaneOutput<T> {
     fn new(len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<T>());
         let overflow = || TensorError::SizeOverflow { op: "scan", shape: vec![len] };
@@ -165,14 +165,14 @@ impl<T: Scalar> Fresh<T> {
 }
 
 /// `N` buffers of `len` elements.
-fn fresh<T: Scalar, const N: usize>(len: usize) -> Result<[Fresh<T>; N]> {
-    let all = (0..N).map(|_| Fresh::new(len)).collect::<Result<Vec<_>>>()?;
+fn fresh<T: Scalar, const N: usize>(len: usize) -> Result<[LaneOutput<T>; N]> {
+    let all = (0..N).map(|_| LaneOutput::new(len)).collect::<Result<Vec<_>>>()?;
     Ok(all.try_into().unwrap_or_else(|_| unreachable!("N of them")))
 }
 
 /// # Safety
-/// As [`Fresh::finish`].
-unsafe fn finish<T: Scalar, const N: usize>(all: [Fresh<T>; N]) -> Result<[Tensor<T>; N]> {
+/// As [`LaneOutput::finish`].
+unsafe fn finish<T: Scalar, const N: usize>(all: [LaneOutput<T>; N]) -> Result<[Tensor<T>; N]> {
     // SAFETY: the caller's contract.
     let all = all.into_iter().map(|x| unsafe { x.finish() }).collect::<Result<Vec<_>>>()?;
     Ok(all.try_into().unwrap_or_else(|_| unreachable!("N of them")))
@@ -181,7 +181,7 @@ unsafe fn finish<T: Scalar, const N: usize>(all: [Fresh<T>; N]) -> Result<[Tenso
 /// Partition of rows into lanes: entry `g` of `groups` begins at time `g·len` after `first`, and every lane has `len`
 /// steps. A row is one (outer, inner) pair; without chunks there is one group with all steps.
 #[derive(Clone, Copy)]
-struct Cut {
+struct LanePartition {
     /// The first time of group 0.
     first: usize,
     groups: usize,
@@ -194,8 +194,8 @@ struct Pass<'a, T, K, const I: usize, const S: usize, const O: usize> {
     kernel: K,
     extent: Extent,
     reverse: bool,
-    cut: Cut,
-    sources: [Source<'a, T>; I],
+    cut: LanePartition,
+    sources: [LaneOperand<'a, T>; I],
     /// One value per lane, with lane index `(outer · groups + group) · inner + inner index`.
     start: [PerLane<'a, T>; S],
     outputs: [SendPtr<T>; O],
@@ -226,7 +226,7 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
             let (outer, first) = (unit / blocks, unit % blocks * BLOCK);
             let width = (self.extent.inner - first).min(BLOCK);
             // Each work unit writes disjoint lanes.
-            dispatch(Columns { pass: self, outer, first, width });
+            dispatch(LaneBlock { pass: self, outer, first, width });
         });
     }
 
@@ -251,7 +251,7 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
 }
 
 /// A block of adjacent lanes.
-struct Columns<'a, 'p, T, K, const I: usize, const S: usize, const O: usize> {
+struct LaneBlock<'a, 'p, T, K, const I: usize, const S: usize, const O: usize> {
     pass: &'p Pass<'a, T, K, I, S, O>,
     outer: usize,
     first: usize,
@@ -265,7 +265,7 @@ struct Gathered<'a, 'p, T, K, const I: usize, const S: usize, const O: usize> {
 }
 
 impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O: usize> Loop
-    for Columns<'_, '_, T, K, I, S, O>
+    for LaneBlock<'_, '_, T, K, I, S, O>
 {
     type Output = ();
     #[inline(always)]
