@@ -1,5 +1,6 @@
 use std::sync::Mutex;
 
+use t4a_algebra::Real;
 use t4a_algebra::parallel::{set_threads, threads};
 use t4a_tensor::Tensor;
 
@@ -24,29 +25,32 @@ use crate::vocabulary::{Batched, Matrices, Triangle};
 
 static COUNTS: Mutex<()> = Mutex::new(());
 
-/// All bits of the elements, including the signs of zeros.
-fn bits<T: LinalgScalar>(x: &Tensor<T>) -> String {
-    format!("{:?}", x.to_vec().unwrap())
+/// Bits of the real and imaginary parts, including the signs of zeros.
+fn bits<T: LinalgScalar>(x: &Tensor<T>) -> Vec<u64> {
+    let parts = |x: T| [x.re(), x.im()].map(|x| x.to_f64().to_bits());
+    x.to_vec().unwrap().into_iter().flat_map(parts).collect()
 }
 
-fn factors<T: LinalgScalar>(a: &Tensor<T>) -> Result<Vec<(&'static str, String)>> {
+fn factors<T: LinalgScalar>(a: &Tensor<T>) -> Result<Vec<(&'static str, Vec<u64>)>> {
     let mut out = Vec::new();
     let f = qr(a, Columns::Thin)?;
-    out.push(("qr", bits(&f.q) + &bits(&f.r)));
+    out.push(("qr", [bits(&f.q), bits(&f.r)].concat()));
     let (f, columns) = qr_pivoted(a, Columns::Thin)?;
-    out.push(("qr_pivoted", format!("{}{}{:?}", bits(&f.q), bits(&f.r), columns)));
+    let columns = columns.index().to_vec()?.into_iter().map(|x| x as u64).collect();
+    out.push(("qr_pivoted", [bits(&f.q), bits(&f.r), columns].concat()));
     let f = svd(a, Vectors::Thin)?;
-    out.push(("svd", bits(&f.u) + &format!("{:?}", f.s.to_vec()) + &bits(&f.vh)));
-    out.push(("svdvals", format!("{:?}", svdvals(a)?.to_vec())));
+    out.push(("svd", [bits(&f.u), bits(&f.s), bits(&f.vh)].concat()));
+    out.push(("svdvals", bits(&svdvals(a)?)));
     if a.shape()[a.rank() - 1] != a.shape()[a.rank() - 2] {
         return Ok(out);
     }
     let f = eigh(a)?;
-    out.push(("eigh", format!("{:?}", f.values.to_vec()) + &bits(&f.vectors)));
-    out.push(("eigvalsh", format!("{:?}", eigvalsh(a)?.to_vec())));
+    out.push(("eigh", [bits(&f.values), bits(&f.vectors)].concat()));
+    out.push(("eigvalsh", bits(&eigvalsh(a)?)));
     out.push(("inv", bits(&inv(a)?)));
     let f = lu_factor(a)?;
-    out.push(("lu", bits(&f.packed) + &format!("{:?}", f.rows)));
+    let rows = f.rows.index().to_vec()?.into_iter().map(|x| x as u64).collect();
+    out.push(("lu", [bits(&f.packed), rows].concat()));
     out.push(("solve", bits(&solve(a, a)?)));
     Ok(out)
 }
@@ -64,12 +68,12 @@ fn positive<T: LinalgScalar>(a: &Tensor<T>) -> Tensor<T> {
     Tensor::from_vec(data, a.shape()).unwrap()
 }
 
-fn all<T: LinalgScalar>(a: &Tensor<T>) -> Vec<(&'static str, String)> {
+fn all<T: LinalgScalar>(a: &Tensor<T>) -> Vec<(&'static str, Vec<u64>)> {
     let mut out = factors(a).unwrap();
     if a.shape()[a.rank() - 1] == a.shape()[a.rank() - 2] {
         out.push(("cholesky", bits(&cholesky(&positive(a)).unwrap())));
         let f = eig(a).unwrap();
-        out.push(("eig", format!("{:?}{:?}", f.values.to_vec(), f.vectors.to_vec())));
+        out.push(("eig", [bits(&f.values), bits(&f.vectors)].concat()));
     }
     out
 }
@@ -190,7 +194,7 @@ fn schur_and_functions<T: LinalgScalar>() {
             [bits(&form.q), bits(&form.t)].into_iter().chain(functions).collect::<Vec<_>>()
         };
         let first = of(1);
-        for threads in [2, 3, 7] {
+        for threads in [2, 7] {
             for (i, (one, now)) in first.iter().zip(of(threads)).enumerate() {
                 assert!(*one == now, "{i} of {count} matrices on {threads} threads");
             }
@@ -199,6 +203,9 @@ fn schur_and_functions<T: LinalgScalar>() {
     set_threads(before);
 }
 
-for_all_dtypes! {
-    schur_factors_and_functions_do_not_depend_on_the_number_of_threads => schur_and_functions;
+// The types of single precision share this code, and take as long again.
+#[test]
+fn schur_factors_and_functions_do_not_depend_on_the_number_of_threads() {
+    schur_and_functions::<f64>();
+    schur_and_functions::<t4a_algebra::c64>();
 }
