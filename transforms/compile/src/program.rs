@@ -17,7 +17,7 @@ use burn_backend::Backend;
 
 use crate::error::{CompileError, Result, caught};
 use crate::explain::size;
-use crate::fuse::fuse;
+use crate::fuse::{fuse, is_repeated};
 use crate::recording::{Execute, Frame, Instruction};
 use crate::simplify::{repeated, simplify};
 use crate::tensor::{Any, Meta};
@@ -127,7 +127,8 @@ impl<B: Backend> Program<B> {
         let instructions = simplify(instructions, &constants, &mut outputs, &metas);
         let instructions = unique(instructions, &mut outputs, values);
         let instructions = live(instructions, &outputs, values);
-        let units = fuse(instructions, &metas, &outputs, fused);
+        let one = constants.iter().filter(|(_, x)| is_repeated(x)).map(|(value, _)| *value);
+        let units = fuse(instructions, &metas, &outputs, &one.collect(), fused);
 
         // Last line that uses each value; outputs are used after all lines.
         let mut last = vec![None; values];

@@ -1,6 +1,6 @@
 //! Selection of the instructions that are fused into one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use burn_backend::{Backend, BoolStore, DType};
@@ -33,6 +33,8 @@ struct Grouping<'a, B: Backend> {
     ordered: Vec<bool>,
     /// For each instruction, the number of groups with members both before it and at or after it.
     across: Vec<u32>,
+    /// Constants with one element that is repeated along all axes.
+    repeated: &'a HashSet<usize>,
 }
 
 impl<B: Backend> Grouping<'_, B> {
@@ -169,11 +171,13 @@ fn common(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     (a_rows == b_rows && mixed).then(|| if m > n { a.to_vec() } else { b.to_vec() })
 }
 
-/// Converts instructions to units in a valid execution order, with elementwise groups fused.
+/// Converts instructions to units in a valid execution order, with elementwise groups fused. `repeated` are the constants
+/// with one element that is repeated along all axes.
 pub(crate) fn fuse<B: Backend>(
     instructions: Vec<Instruction<B>>,
     metas: &[Meta],
     outputs: &[usize],
+    repeated: &HashSet<usize>,
     fused: bool,
 ) -> Vec<Unit<B>> {
     let count = instructions.len();
@@ -196,6 +200,7 @@ pub(crate) fn fuse<B: Backend>(
         shapes: vec![None; count],
         ordered: ordered(&instructions, metas.len()),
         across: vec![0; count],
+        repeated,
     };
     if fused && is_engine::<B>() {
         (0..count).for_each(|i| all.join(i));
@@ -252,8 +257,8 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     }
     let shape = all.shapes[g].clone().unwrap_or_default();
     let parts = each.clone().map(|one| one.name).collect();
-    let plan = Plan::new(each.clone(), all.metas, &shape, leaves);
-    let operands = plan.inputs.iter().map(|port| port.value).collect();
+    let plan = Plan::new(each.clone(), all.metas, &shape, &leaves);
+    let operands: Vec<usize> = plan.inputs.iter().map(|port| port.value).collect();
     let results = plan.outputs.iter().map(|port| port.value).collect();
     let dtype = match all.dtype(g) {
         DType::F64 => t4a_tensor::DType::F64,
@@ -261,9 +266,44 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     };
     let shapes = plan.inputs.iter().map(|port| all.metas[port.value].shape.clone()).collect();
     let sums = members.iter().any(|&i| all.ordered[i]);
+    let alike = !sums_repeated(all, members, leaves);
+    let row_major =
+        operands.iter().map(|value| sums && !(alike && all.repeated.contains(value))).collect();
     let members = each.cloned().collect();
-    let step = Arc::new(Fused { plan, dtype, shapes, members, sums });
+    let step = Arc::new(Fused { plan, dtype, shapes, members, row_major });
     Unit { name: "fused", step, operands, results, parts, operations }
+}
+
+/// True if a sum adds a value that is repeated along an axis because all operands of its instruction are. Without fusion
+/// the engine stores such a value once, and its sum adds in another order than that of full rows.
+fn sums_repeated<B: Backend>(
+    all: &Grouping<'_, B>,
+    members: &BTreeSet<usize>,
+    leaves: impl Fn(usize) -> bool,
+) -> bool {
+    let mut axes: HashMap<usize, Vec<usize>> = HashMap::new();
+    members.iter().any(|&i| {
+        let one = &all.instructions[i];
+        let shape = &all.metas[one.first].shape;
+        // True if the value has one element along an axis of the result, or repeats one.
+        let repeats = |value: usize, axis: usize| {
+            all.metas[value].shape[axis] < shape[axis]
+                || all.repeated.contains(&value)
+                || axes.get(&value).is_some_and(|axes| axes.contains(&axis))
+        };
+        if let Some(Elementwise::Reduce(_, axis)) = one.elementwise {
+            let operand = one.operands[0];
+            return axes.get(&operand).is_some_and(|axes| !axes.is_empty())
+                || all.repeated.contains(&operand) && all.metas[operand].shape[axis] > 1;
+        }
+        let along = (0..shape.len()).filter(|&axis| {
+            shape[axis] > 1 && one.operands.iter().all(|&value| repeats(value, axis))
+        });
+        let along: Vec<usize> = along.collect();
+        let summed = !along.is_empty() && all.ordered[i] && leaves(one.first);
+        axes.insert(one.first, along);
+        summed
+    })
 }
 
 /// Arithmetic operations of an instruction.

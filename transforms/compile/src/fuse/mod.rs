@@ -25,7 +25,7 @@ mod run;
 mod source;
 
 pub(crate) use group::fuse;
-pub(crate) use run::{engine, is_engine, same, squeezed};
+pub(crate) use run::{engine, is_engine, is_repeated, same, squeezed};
 
 /// Unary elementwise functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,8 +32,8 @@ pub(crate) struct Fused<B: Backend> {
     /// Recorded shapes of the operands; the plan is valid for these only.
     pub(crate) shapes: Vec<Vec<usize>>,
     pub(crate) members: Vec<Instruction<B>>,
-    /// True if a sum adds results in memory order.
-    pub(crate) sums: bool,
+    /// Operands that must be row-major, because a sum adds results in memory order.
+    pub(crate) row_major: Vec<bool>,
 }
 
 impl<B: Backend> Fused<B> {
@@ -62,8 +62,10 @@ type Outcome = std::result::Result<(), String>;
 impl<B: Backend> Execute<B> for Fused<B> {
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Outcome {
         let operands: Vec<Any<B>> = (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
-        let is_view = |x: &Any<B>| !engine(x.clone()).layout().is_contiguous();
-        if self.sums && operands.iter().any(is_view) {
+        let is_view = |(x, &row_major): (&Any<B>, &bool)| {
+            row_major && !engine(x.clone()).layout().is_contiguous()
+        };
+        if operands.iter().zip(&self.row_major).any(is_view) {
             return self.one_by_one(operands, out);
         }
         let operands: Vec<AnyTensor> = operands.into_iter().map(engine).collect();
@@ -99,6 +101,16 @@ pub(crate) fn same<X: 'static, Y: 'static>(x: X) -> Y {
     let mut x = Some(x);
     let y = (&mut x as &mut dyn Dynamic).downcast_mut::<Option<Y>>().and_then(Option::take);
     y.unwrap_or_else(|| unreachable!("groups are made of the engine's tensors only"))
+}
+
+/// True if a tensor of the engine has one element that is repeated along all axes.
+pub(crate) fn is_repeated<B: Backend>(x: &Any<B>) -> bool {
+    if !is_engine::<B>() {
+        return false;
+    }
+    let x = engine(x.clone());
+    let mut axes = x.shape().iter().zip(x.layout().strides());
+    axes.all(|(&n, &stride)| n == 1 || stride == 0)
 }
 
 /// Unwraps the engine's tensor.

@@ -205,3 +205,28 @@ fn first_and_later_calls_have_the_same_bits_in_every_layout() {
         }
     }
 }
+
+/// Constants that repeat one element do not prevent fusion with sums, unless the summed value repeats elements too.
+#[test]
+fn sums_with_repeated_constants() {
+    fn constant(x: &M) -> M {
+        M::ones(x.dims(), &x.device()).cast(x.dtype()) * 0.7
+    }
+    check("summed product with a constant", |[x, y, row, _]| {
+        let z = x.clone() * constant(&x) + y;
+        vec![z.clone().sum_dim(1), (z * row).mean_dim(1)]
+    });
+    check("mean and its gradient", |[x, _, _, column]| {
+        let spread = column.clone() * constant(&x);
+        let z = spread.clone() * x.clone() - x;
+        vec![z.clone().sum_dim(1) + column, z]
+    });
+    check("sum of a repeated column", |[x, _, _, column]| {
+        let spread = (column * constant(&x)).exp();
+        vec![spread.clone().sum_dim(1), spread + x]
+    });
+    check("sum of a repeated row outside of the group", |[x, _, row, _]| {
+        let spread = row.exp() * constant(&x) + 1.0;
+        vec![spread.clone().sum_dim(0), spread.sum_dim(1), x.clone().exp() + x]
+    });
+}
