@@ -19,6 +19,10 @@ pub enum Method {
     /// One sweep that truncates while it multiplies, and one that truncates again: `O(n d w D³)`. Close to the best
     /// truncation for operators near the identity.
     ZipUp,
+    /// One sweep along the leading eigenvectors of density matrices: the best truncation of each bond,
+    /// `O(n d w² D³ + n d³ D³)`. Cheaper than the exact product for operators of large bonds; singular values below
+    /// 10⁻⁸ of the largest, whose squares are rounding errors, are not resolved.
+    DensityMatrix,
     /// The zip-up, and two sweeps that bring it closer to the product: `O(n d² w D³)` each.
     Variational,
 }
@@ -39,6 +43,7 @@ impl<S: Sector, A: Array> Mps<S, A> {
         truncation.validate()?;
         self.check_legs("apply", (0..operator.len()).map(|i| operator.physical(i)))?;
         let mut out = match method {
+            Method::DensityMatrix => return self.by_densities(operator, truncation),
             Method::Exact => self.zip(operator.tensors(), None)?,
             Method::ZipUp | Method::Variational => {
                 let mut state = self.clone();

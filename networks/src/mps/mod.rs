@@ -13,6 +13,7 @@
 //! initial     product and random states
 //! data        serde
 //! dense       vectors of all amplitudes
+//! density     operators on states by density matrices
 //! canonical   orthogonality centre, truncation
 //! overlap     inner products and matrix elements, over any arrays
 //! log         energies, fidelities, likelihoods of long chains, over any arrays
@@ -30,6 +31,7 @@ mod apply;
 mod canonical;
 mod data;
 mod dense;
+mod density;
 mod fit;
 mod initial;
 mod log;

@@ -14,7 +14,7 @@ use t4a_structured::{GradedTensor, Leg, Sector, Spec};
 use super::fixed::FixedStep;
 use super::layers::{closed, double, rank, symmetrised};
 use super::options::{CtmOptions, CtmReport};
-use super::symmetric::{Symmetric, SymmetricSearch, normalised, on_engine};
+use super::symmetric::{Symmetric, SymmetricSearch, normalised};
 use crate::error::{NetworksError, Result};
 use crate::tape::{Recorded, pullback};
 
@@ -301,5 +301,5 @@ pub fn random_state<S: Sector>(site: &Leg<S>, bond: &Leg<S>, seed: u64) -> Resul
     let spec = Spec::new(legs, S::TRIVIAL, 1)?;
     let generator = t4a_tensor::random::Generator::new(seed);
     let x = GradedTensor::random(spec, t4a_tensor::DType::F64, false, &generator)?;
-    normalised(&symmetrised(&on_engine(&x)?)?)
+    normalised(&symmetrised(&x)?)
 }

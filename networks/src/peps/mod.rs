@@ -27,6 +27,7 @@
 //! energy       energy of a symmetric iPEPS, its gradient by the fixed point, and as an operation
 //! optimise     L-BFGS on the energy
 //! cell         CTMRG of a unit cell by moves in four directions
+//! data         serde of environments
 //! grid         finite grids, row by row
 //! ```
 //!
@@ -42,6 +43,7 @@
 //! A. Francuz, N. Schuch, B. Vanhecke, *Stable and efficient differentiation of tensor network algorithms* (2023).
 
 mod cell;
+mod data;
 mod energy;
 mod fixed;
 mod grid;

@@ -22,6 +22,7 @@ use super::layers::{one_direction, open, rank};
 use super::options::{CtmOptions, CtmReport, change, spectrum};
 use crate::error::{NetworksError, Result};
 use crate::report::Flow;
+use crate::scalar::on_engine;
 
 pub(super) const OP: &str = "symmetric CTMRG";
 
@@ -31,13 +32,6 @@ pub(super) const OP: &str = "symmetric CTMRG";
 pub struct Symmetric<S, A = Eager> {
     corner: GradedTensor<S, A>,
     edge: GradedTensor<S, A>,
-}
-
-/// The tensor on the engine.
-pub(super) fn on_engine<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<GradedTensor<S>> {
-    let part = |x: &A| -> Result<Eager> { Ok(x.elements()?.into()) };
-    let (re, im) = (part(x.re())?, x.im().map(part).transpose()?);
-    Ok(GradedTensor::new(x.spec().clone(), re, im)?)
 }
 
 /// The tensor of norm 1, differentiable.

@@ -92,6 +92,39 @@ fn entropy_of_the_critical_chain_grows_with_half_a_central_charge() {
     assert!((limit - 1.0 / 12.0).abs() < 5e-4, "{limit} of {slopes:?}");
 }
 
+/// White, Huse (1993): 0.41050(2); 0.41048 by later work. An open chain of spins 1 has a spin ½ at each end, whose four
+/// states are the lowest level for long chains; the gap is the energy of one more excitation, which the total spin 2
+/// has beside the end spins.
+#[test]
+#[ignore = "minutes without optimisation"]
+fn gap_of_haldane() {
+    let energy = |n: usize, spin: usize| {
+        let h = xxz(n, 2, 1.0);
+        let names = ["1", "-1"].into_iter().cycle().take(n).enumerate();
+        // A zero in the place of −1 adds one to the total spin.
+        let names = names.map(|(i, name)| if i % 2 == 1 && i / 2 < spin { "0" } else { name });
+        let start = Mps::product(h.sites(), names).unwrap();
+        let options = DmrgOptions::new().max_dims([20, 40, 80, 120]).cutoff(1e-11);
+        let h = h.mpo().unwrap();
+        let mut search = Dmrg::new(&h, start, options.tolerance(1e-7)).unwrap();
+        search.run_to_end().unwrap().energy
+    };
+    let sizes = [32, 48, 64];
+    let gaps = sizes.map(|n| energy(n, 2) - energy(n, 1));
+    // A massive particle in a box: gap + a/n² + b/n³.
+    let row = |n: usize| [1.0, 1.0 / (n as f64).powi(2), 1.0 / (n as f64).powi(3)];
+    let [a, b, c] = sizes.map(row);
+    let det = |x: [[f64; 3]; 3]| {
+        let minor = |i: usize, j: usize| x[1][i] * x[2][j] - x[1][j] * x[2][i];
+        x[0][0] * minor(1, 2) - x[0][1] * minor(0, 2) + x[0][2] * minor(0, 1)
+    };
+    let with = |row: [f64; 3], gap: f64| [gap, row[1], row[2]];
+    let limit = det([with(a, gaps[0]), with(b, gaps[1]), with(c, gaps[2])]) / det([a, b, c]);
+    println!("gaps {gaps:?}, limit {limit}");
+    assert!(gaps[0] > gaps[1] && gaps[1] > gaps[2] && gaps[2] > limit, "{gaps:?}");
+    assert!((limit - 0.41048).abs() < 0.01 * 0.41048, "{limit} of {gaps:?}");
+}
+
 #[test]
 fn one_site_with_enrichment_leaves_a_product_state() {
     let h = xxz(10, 1, 1.0);

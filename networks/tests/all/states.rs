@@ -108,20 +108,57 @@ fn operators_on_states_are_products_with_vectors() {
     };
     let (zip, fit) = (near(Method::ZipUp), near(Method::Variational));
     assert!(fit <= zip * (1.0 + 1e-9) && fit > 1e-3, "{zip} {fit}");
+    // The density matrix truncates as the exact product does.
+    let (exact, density) = (near(Method::Exact), near(Method::DensityMatrix));
+    assert!((density / exact - 1.0).abs() < 1e-6, "{exact} {density}");
     let value = state.expectation(&mpo).unwrap();
     assert!((value - inner(&x, &y)).norm() < 1e-12);
     // A fermion less.
     let mut annihilate = Sum::new(h.sites());
     let annihilate =
         annihilate.with_charge(Product(U1(-1), U1(-1))).add(1.0, [("Cup", 2)]).mpo().unwrap();
-    let less = state.apply(&annihilate, Method::Exact, Truncation::new()).unwrap();
-    assert_eq!(less.charge(), Product(U1(3), U1(-1)));
     let y = apply(&embedded(h.sites(), "Cup", 2), &x);
-    assert!(distance(&less.to_vector().unwrap(), &y) < 1e-12);
+    for method in [Method::Exact, Method::DensityMatrix] {
+        let less = state.apply(&annihilate, method, Truncation::new()).unwrap();
+        assert_eq!(less.charge(), Product(U1(3), U1(-1)));
+        assert!(distance(&less.to_vector().unwrap(), &y) < 1e-12);
+    }
     assert!(matches!(
         state.apply(&xxz_electrons(), Method::Exact, Truncation::new()),
         Err(NetworksError::Length { .. })
     ));
+}
+
+#[test]
+fn density_matrices_give_the_truncated_product() {
+    // A complex state, and a policy by discarded weight: the squares of what bonds drop sum to that of the distance.
+    let h = xxz(8, 1, 1.0);
+    let mut hop = Sum::new(h.sites());
+    hop.add(c64::new(0.5, 1.0), [("S+", 1), ("S-", 6)]).add(2.0, [("Sz", 3), ("Sz", 4)]);
+    let mpo = hop.mpo().unwrap();
+    let state = random(&h, U1(0), 6, true, 4);
+    let x = state.to_vector().unwrap();
+    let y = apply(&Dense { n: x.len(), entries: mpo.to_matrix().unwrap() }, &x);
+    let norm = inner(&y, &y).re.sqrt();
+    let by = |policy: Truncation| {
+        let product = state.apply(&mpo, Method::DensityMatrix, policy).unwrap();
+        assert_eq!(product.center(), Some(0));
+        assert!(
+            (product.norm().unwrap() - product.inner(&product).unwrap().re.sqrt()).abs() < 1e-12
+        );
+        (distance(&product.to_vector().unwrap(), &y) / norm, product.max_bond_dim())
+    };
+    let (error, dim) = by(Truncation::new().relative_cutoff(1e-7));
+    assert!(error < 1e-6 && dim <= 16, "{error} {dim}");
+    let (error, cut) = by(Truncation::new().relative_discarded_weight(1e-2));
+    // At most 7 bonds drop a hundredth of the squares each.
+    assert!(error > 0.02 && error < 0.07f64.sqrt() && cut < dim, "{error} {cut}");
+    let one = Sites::uniform(sites::spin_half(), 1);
+    let up = Mps::product(&one, ["Up"]).unwrap();
+    let mut z = Sum::new(&one);
+    z.add(3.0, [("Sz", 0)]);
+    let z = up.apply(&z.mpo().unwrap(), Method::DensityMatrix, Truncation::new()).unwrap();
+    assert!((up.inner(&z).unwrap() - c64::new(1.5, 0.0)).norm() < 1e-14);
 }
 
 fn xxz_electrons() -> t4a_networks::Mpo<Product<U1, U1>> {

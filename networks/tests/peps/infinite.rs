@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use t4a_diff::Array;
 use t4a_diff::check::{array, elements};
 use t4a_networks::NetworksError;
-use t4a_networks::peps::{Cell, CellEnvironment, CellSearch, CtmOptions, SymmetricSearch};
+use t4a_networks::peps::{
+    Cell, CellEnvironment, CellSearch, CtmOptions, Symmetric, SymmetricSearch,
+};
 use t4a_networks::tape::{Recorded, gradients};
 use t4a_structured::{
     Bond, Direction, Forbidden, GradedTensor, Leg, Sector, Spec, Trivial, U1, Z2, einsum,
@@ -217,6 +219,53 @@ fn graded_cells_are_dense_ones() {
     let reduced = einsum("pqss->pq", &[&pair]).unwrap().repartition(site.spec().rows()).unwrap();
     let error = elements(&reduced.sub(&site).unwrap().norm().unwrap())[0];
     assert!(error < 1e-6, "{error:e}");
+}
+
+#[test]
+fn pairs_reduce_to_both_sites() {
+    // Columns differ, rows do not: right and below are different neighbours.
+    let state: Vec<_> = checkerboard().iter().map(|x| x.drop_charge().unwrap()).collect();
+    let options = CtmOptions::new().max_dim(6).tolerance(1e-8);
+    let mut search = CellSearch::of_state(2, &state, options).unwrap();
+    search.run(|_| Ok(ControlFlow::Continue(()))).unwrap();
+    let (environment, cell) = (search.environment(), search.cell());
+    for (site, direction) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+        let pair = environment.pair_density(cell, &state, site, direction).unwrap();
+        for (sum, own) in [("pqss->pq", site), ("ppst->st", cell.neighbor(site, direction))] {
+            let want = environment.site_density(cell, &state, own).unwrap();
+            let found = einsum(sum, &[&pair]).unwrap().repartition(want.spec().rows()).unwrap();
+            let error = elements(&found.sub(&want).unwrap().norm().unwrap())[0];
+            assert!(error < 1e-4, "{site} {direction} {sum}: {error:e}");
+        }
+    }
+}
+
+#[test]
+fn environments_are_stored() {
+    let options = CtmOptions::new().max_dim(6).tolerance(1e-9);
+    let k = [0.3, 0.4, 0.3, 0.4];
+    let search = cells(1, vec![even_ising(k, FLOW)], options);
+    let stored = serde_json::to_string(search.environment()).unwrap();
+    let read: CellEnvironment<Z2> = serde_json::from_str(&stored).unwrap();
+    let mut next = CellSearch::from_environment(search.cell().clone(), read, options).unwrap();
+    assert!((partition(&next) / partition(&search) - 1.0).abs() < 1e-14);
+    assert!(next.step().unwrap().change < 1e-8);
+    // One corner of two sites.
+    let mut wrong: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    let first = wrong[0][0][0].clone();
+    wrong[0][0].as_array_mut().unwrap().push(first);
+    let error = serde_json::from_value::<CellEnvironment<Z2>>(wrong).unwrap_err();
+    assert!(error.to_string().contains("sites of an environment"), "{error}");
+
+    let search = symmetric(even_ising([0.4; 4], OUT), options);
+    let stored = serde_json::to_string(search.environment()).unwrap();
+    let read: Symmetric<Z2> = serde_json::from_str(&stored).unwrap();
+    let mut next = SymmetricSearch::from_environment(search.bulk().clone(), read, options).unwrap();
+    assert!(next.step().unwrap().change < 1e-8);
+    // The edge in the place of the corner.
+    let edge = serde_json::to_string(search.environment().edge()).unwrap();
+    let error = serde_json::from_str::<Symmetric<Z2>>(&format!("[{edge},{edge}]")).unwrap_err();
+    assert!(error.to_string().contains("legs of a tensor"), "{error}");
 }
 
 #[test]
