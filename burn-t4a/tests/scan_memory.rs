@@ -206,4 +206,6 @@ fn time_of_recorded_steps_is_linear_in_their_number() {
 #[test]
 fn time_of_many_scans_is_linear_in_their_number() {
     linear(|count| seconds(100 * count, 10, &Options::default()));
+    // Up to 3000 scans.
+    linear(|count| seconds(375 * count, 3, &Options::default()));
 }

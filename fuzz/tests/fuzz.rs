@@ -1,50 +1,18 @@
 //! Short runs of every target: random bytes, and a fixed number of fixed cases that also run under Miri. An allocator
 //! measures the memory held by a thread.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use t4a_fuzz::input::Random;
-
-struct Counting;
-
-thread_local! {
-    static BYTES: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    BYTES.set(BYTES.get() + bytes);
-    MOST.set(MOST.get().max(BYTES.get()));
-}
-
-// SAFETY: delegates to the system allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the layout is that of the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the block was allocated by `alloc` with this layout.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
+use t4a_fuzz::memory::{Counting, measured};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 /// Maximum memory in bytes of a case of a few hundred bytes.
-const MOST_BYTES: isize = 64 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 /// Runs a target and checks that its memory stays below [`MOST_BYTES`].
 fn bounded(target: fn(&[u8]), bytes: &[u8]) {
-    let before = BYTES.get();
-    MOST.set(before);
-    target(bytes);
-    let most = MOST.get() - before;
+    let ((), most) = measured(|| target(bytes));
     assert!(most < MOST_BYTES, "a case takes {most} bytes");
 }
 

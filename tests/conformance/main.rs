@@ -19,6 +19,7 @@ mod fuzz_sizes;
 mod int;
 mod line;
 mod material;
+mod matrix_programs;
 mod module;
 mod nn;
 mod quantized;

@@ -335,3 +335,41 @@ fn what_a_function_keeps_of_examples_is_an_error() {
     .unwrap();
     close(y, (x.clone() * x).tanh());
 }
+
+/// A clone of a module shares its running statistics.
+#[test]
+fn running_statistics_are_read_through_another_handle() {
+    type Tape = Autodiff<V>;
+    let x = draw::<3>([BATCH, 8, 2]);
+    let net = || {
+        let norm = BatchNormConfig::new(2).init::<Tape>(&T4aDevice);
+        (norm.clone(), norm)
+    };
+    let mean = |of: &BatchNorm<Tape>| of.running_mean.value_sync().inner();
+    let (norm, other) = net();
+    let train = |x: Tensor<V, 2>| norm.forward(Tensor::<Tape, 2>::from_inner(x)).inner();
+    let kept: Result<Tensor<B, 3>, _> = vmap(train).call(x.clone());
+    assert_eq!(kept.unwrap_err(), VmapError::Keeps);
+    let text = |payload: Box<dyn std::any::Any + Send>| {
+        payload.downcast_ref::<String>().cloned().expect("a message")
+    };
+    let outside = catch_unwind(AssertUnwindSafe(|| mean(&other).into_data()));
+    assert!(text(outside.unwrap_err()).contains("elements of a batch"));
+
+    let (norm, other) = net();
+    let read = |x: Tensor<V, 2>| {
+        norm.forward(Tensor::<Tape, 2>::from_inner(x));
+        mean(&other)
+    };
+    let wanted = x.clone().mean_dim(1).squeeze_dim::<2>(1) * 0.1;
+    let means: Tensor<B, 2> = vmap(read).keeping().call(x.clone()).unwrap();
+    close(means, wanted.clone());
+    // The next call of as many examples reads and updates the statistics of each.
+    let means: Tensor<B, 2> = vmap(read).keeping().call(x.clone()).unwrap();
+    close(means, wanted * 1.9);
+    let fewer = x.narrow(0, 0, 2);
+    let smaller = catch_unwind(AssertUnwindSafe(|| {
+        let _: Result<Tensor<B, 2>, _> = vmap(read).keeping().call(fewer);
+    }));
+    assert!(text(smaller.unwrap_err()).contains("kept from another call"));
+}

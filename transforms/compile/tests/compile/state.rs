@@ -48,6 +48,8 @@ fn running_statistics_follow_every_call() {
     let x = |i: usize| noise([8, 3], i);
     let eager = BatchNormConfig::new(3).init::<Autodiff<B>>(&T4aDevice);
     let norm = BatchNormConfig::new(3).init::<Autodiff<T>>(&T4aDevice);
+    // A clone of a module shares its running statistics.
+    let other = norm.clone();
     let f = compile(|x: Matrix| norm.forward(Tensor::<Autodiff<T>, 2>::from_inner(x)).inner());
     for i in 0..20 {
         let wanted = eager.forward(Tensor::<Autodiff<B>, 2>::from_inner(x(i))).inner();
@@ -56,7 +58,7 @@ fn running_statistics_follow_every_call() {
             .assert_approx_eq(&wanted.into_data(), Tolerance::<f32>::rel_abs(1e-4, 1e-4));
     }
     let wanted = eager.running_mean.value_sync().into_data();
-    let got = norm.running_mean.value_sync().into_data();
+    let got = other.running_mean.value_sync().into_data();
     got.assert_approx_eq(&wanted, Tolerance::<f32>::rel_abs(1e-4, 1e-4));
     assert!(wanted.iter::<f32>().all(|x| x > 2.0), "{wanted}");
 
