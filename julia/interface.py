@@ -18,6 +18,9 @@ NUMBERS = {
 }
 HANDLES = {"t4a_error", "t4a_tensor", "t4a_op", "t4a_saved"}
 
+# Made by `@cfunction`.
+CALLBACKS = {"t4a_progress": "Ptr{Cvoid}", "t4a_values": "Ptr{Cvoid}"}
+
 
 def without_comments(text):
     return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
@@ -30,7 +33,7 @@ def type_of(text):
     if name in HANDLES:
         name, pointers = "Ptr{Cvoid}", pointers - 1
     else:
-        name = NUMBERS.get(name) or STRUCTS[name]
+        name = NUMBERS.get(name) or CALLBACKS.get(name) or STRUCTS[name]
     return "Ptr{" * pointers + name + "}" * pointers
 
 

@@ -59,7 +59,7 @@ typedef struct DLManagedTensorVersioned {
 #endif
 
 #define T4A_ABI_MAJOR 1
-#define T4A_ABI_MINOR 0
+#define T4A_ABI_MINOR 1
 
 typedef int32_t t4a_status;
 enum {
@@ -148,6 +148,11 @@ t4a_status t4a_op_jvp(const t4a_op *op, const uint8_t *moving, size_t operands, 
 /* Operands, then cotangents of the results given -> cotangents of the operands wanted. Indices are no results here. */
 t4a_status t4a_op_vjp(const t4a_op *op, const uint8_t *given, size_t results, const uint8_t *wanted,
                       size_t operands, t4a_op **out, t4a_error **error);
+/* Operands, then all results, then cotangents of the results given -> cotangents of the operands wanted: the results are
+   not computed again. The same value as t4a_op_vjp has, and the same derivatives: results are functions of operands.
+   T4A_UNSUPPORTED for an operation whose rule reads no results, or more than operands and results. Since 1.1. */
+t4a_status t4a_op_vjp_of_results(const t4a_op *op, const uint8_t *given, size_t results, const uint8_t *wanted,
+                                 size_t operands, t4a_op **out, t4a_error **error);
 /* The operation on `size` examples: operands that differ, and all results, have one more axis in front; a result that
    is a number without axes has the shape [size, 1].
    T4A_UNSUPPORTED if it has no such form for these operands. */
@@ -185,11 +190,43 @@ t4a_status t4a_saved_vjp(const t4a_saved *saved, const DLTensor *const *cotangen
                          t4a_tensor **out, size_t room, size_t *results, t4a_error **error);
 void t4a_saved_free(t4a_saved *saved);
 
+/* ---- networks: since 1.1 ---- */
+
+/* Called after each sweep: numbers of state and sweep, energy, part of the squares of singular values that was dropped,
+   largest bond. 0 goes on, 1 ends the search of this state, anything else is T4A_ARGUMENT. */
+typedef int32_t (*t4a_progress)(void *context, size_t state, size_t sweep, double energy, double truncation, size_t bond);
+/* The lowest states of a chain by DMRG. The problem is text:
+     {"site": "spin_half" | {"spin": {"twice": 2}} | "fermion" | "electron" | {"boson": {"most": 3}}, "count": 8,
+      "conserve": true, "terms": [{"coefficient": [0.5, 0], "factors": [["S+", 0], ["S-", 1]], "with_adjoint": true}],
+      "start": ["Up", "Dn", ...], "states": 1, "options": {"max_dims": [16, 32], "cutoff": 1e-12, "sweeps": 20,
+      "tolerance": 1e-10, "update": "two_sites" | "one_site", "expansion": 1e-3, "applications": 6},
+      "expect": ["Sz"], "correlations": [["Sz", "Sz"]]}
+   All from "conserve" on but "terms" and "start" may be missing. The result is text too, as bytes: energies, variances,
+   sweeps, entropies of bonds, expectation values and correlations as pairs of numbers. `progress` may be NULL. */
+t4a_status t4a_ground_states(const char *problem, size_t length, t4a_progress progress, void *context, t4a_tensor **out,
+                             size_t room, size_t *results, t4a_error **error);
+
+/* Values at `count` points of so many indices as there are sites, point by point: doubles, or pairs of them for complex
+   numbers. Anything but 0 is T4A_ARGUMENT. Called on the thread of the caller. */
+typedef int32_t (*t4a_values)(void *context, const int64_t *points, size_t count, double *values);
+/* The tensor train of a function of indices by cross interpolation. Results: a report, text as bytes, then a core [left,
+   size, right] for each site. Options are text: {"tolerance": 1e-8, "max_bond": 100, "max_sweeps": 100, "search": "rook" |
+   "full", "global_search": 5, "initial_pivots": [[0, 1]], "seed": 0}; NULL for none. */
+t4a_status t4a_cross_interpolation(const int64_t *sizes, size_t sites, int32_t is_complex, t4a_values values,
+                                   void *context, const char *options, size_t length, t4a_tensor **out, size_t room,
+                                   size_t *results, t4a_error **error);
+
 /* ---- XLA ---- */
 
 /* A handler of its foreign function interface (execute; any later version of the structs of 0.1). The attribute `text`
    is the operation. Returns NULL, or an error of XLA. */
 void *t4a_xla_execute(void *call_frame);
+
+/* ---- Python ---- */
+
+/* For the package t4a of Python alone: built-in functions of CPython, a list, made with the functions at these addresses
+   (capi/src/python.rs), or NULL. To be called with the lock of the interpreter. Since 1.1. */
+void *t4a_python(const void *symbols);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ffi::c_void;
+use std::fmt::Arguments;
 use std::ptr::NonNull;
 
 use t4a_tensor::layout::Layout;
@@ -149,9 +150,12 @@ impl Described {
     ///
     /// # Safety
     /// `tensor` is null or valid, and so are its shape and strides.
-    pub(crate) unsafe fn read(tensor: *const DlTensor, what: &str) -> Result<Self, Failure> {
+    pub(crate) unsafe fn read(
+        tensor: *const DlTensor,
+        what: Arguments<'_>,
+    ) -> Result<Self, Failure> {
         // SAFETY: the caller's promise.
-        let x = unsafe { tensor.as_ref() }.ok_or_else(|| Failure::null(what))?;
+        let x = unsafe { tensor.as_ref() }.ok_or_else(|| Failure::null(&what.to_string()))?;
         if x.device.kind != CPU {
             let text = format!(
                 "{what} lies on a device of kind {}, only memory of the processor is known",
@@ -186,7 +190,7 @@ impl Described {
         sizes: &[i64],
         strides: Option<&[i64]>,
         data: *mut u8,
-        what: &str,
+        what: Arguments<'_>,
     ) -> Result<Self, Failure> {
         let size = |&size: &i64| usize::try_from(size).ok();
         let shape: Option<Vec<usize>> = sizes.iter().map(size).collect();
@@ -222,6 +226,12 @@ impl Described {
             false => data,
         };
         Ok(Self { dtype, shape, strides, first, below, above })
+    }
+
+    /// An axis of size 1 in front.
+    pub(crate) fn insert_axis(&mut self) {
+        self.shape.insert(0, 1);
+        self.strides.insert(0, 0);
     }
 
     /// The bytes that it covers, as addresses.

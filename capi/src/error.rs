@@ -72,7 +72,7 @@ impl Failure {
     }
 }
 
-fn of_tensor(error: &TensorError) -> Status {
+pub(crate) fn of_tensor(error: &TensorError) -> Status {
     match error {
         TensorError::ShapeMismatch { .. }
         | TensorError::Shape { .. }
@@ -86,7 +86,7 @@ fn of_tensor(error: &TensorError) -> Status {
     }
 }
 
-fn of_linalg(error: &LinalgError) -> Status {
+pub(crate) fn of_linalg(error: &LinalgError) -> Status {
     match error {
         LinalgError::Tensor(error) => of_tensor(error),
         LinalgError::NotMatrix { .. } | LinalgError::NotSquare { .. } => Status::Shape,
@@ -135,6 +135,23 @@ impl From<TensorError> for Failure {
     }
 }
 
+/// Runs a body: a panic is a failure.
+pub(crate) fn protected<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
+        let text = text.unwrap_or_else(|| "a panic".into());
+        Err(Failure::new(Status::Internal, format!("a fault of the library: {text}")))
+    })
+}
+
+/// An error object for a caller.
+pub(crate) fn object_of(Failure { status, text, batch }: Failure) -> *mut Error {
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    let batch = batch.map_or(-1, |batch| batch as i64);
+    handle::made(Box::into_raw(Box::new(Error { status, text, batch }))).cast_mut()
+}
+
 /// Runs the body of a function: a failure or a panic is a status, and an object for the caller.
 ///
 /// # Safety
@@ -143,23 +160,10 @@ pub(crate) unsafe fn enter(
     out: *mut *mut Error,
     body: impl FnOnce() -> Result<(), Failure>,
 ) -> c_int {
-    let failure = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => None,
-        Ok(Err(failure)) => Some(failure),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-            let text = text.unwrap_or_else(|| "a panic".into());
-            Some(Failure::new(Status::Internal, format!("a fault of the library: {text}")))
-        }
-    };
+    let failure = protected(body).err();
     let status = failure.as_ref().map_or(Status::Ok, |failure| failure.status);
     if !out.is_null() {
-        let object = failure.map_or(std::ptr::null_mut(), |Failure { status, text, batch }| {
-            let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-            let batch = batch.map_or(-1, |batch| batch as i64);
-            handle::made(Box::into_raw(Box::new(Error { status, text, batch }))).cast_mut()
-        });
+        let object = failure.map_or(std::ptr::null_mut(), object_of);
         // SAFETY: the caller's promise.
         unsafe { out.write(object) };
     }

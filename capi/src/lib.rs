@@ -8,8 +8,10 @@
 //! | `handle` | handles that were not released |
 //! | `tensor` | handles of tensors |
 //! | `op` | handles of operations |
+//! | `networks` | ground states of chains, tensor trains of functions |
 //! | `parts` | complex tensors as pairs of operands |
 //! | `run` | running, into new tensors or into given ones; kept values for a reverse pass |
+//! | `python` | built-in functions of CPython for operations on arrays of NumPy and PyTorch |
 //! | `xla` | operations as custom calls of XLA |
 //!
 //! Unsafe code of the interface is here alone. What a pointer refers to is the caller's promise; everything
@@ -18,8 +20,10 @@
 pub mod dlpack;
 pub mod error;
 mod handle;
+pub mod networks;
 pub mod op;
 mod parts;
+pub mod python;
 pub mod run;
 pub mod tensor;
 pub mod xla;
@@ -31,7 +35,7 @@ use error::{Error, Failure, Status, enter};
 /// The part of the version that callers have to have too.
 pub const ABI_MAJOR: u32 = 1;
 /// The part of the version that grows with each function or field that is added.
-pub const ABI_MINOR: u32 = 0;
+pub const ABI_MINOR: u32 = 1;
 
 /// `major << 16 | minor`.
 #[unsafe(no_mangle)]

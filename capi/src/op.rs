@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 
 use t4a_diff::{Meta, OnBatch, Operation};
 use t4a_einsum::FloatSemiring;
-use t4a_operations::{AnyOperation, ContractionOptions, Jvp, Labelled, Vjp, einsum};
+use t4a_operations::{
+    AnyOperation, ContractionOptions, Jvp, Labelled, OperationError, Vjp, einsum,
+};
 
 use crate::dlpack::{self, DataType, MAX_RANK};
 use crate::error::{Error, Failure, Status, enter};
@@ -263,16 +265,55 @@ pub unsafe extern "C" fn t4a_op_vjp(
     out: *mut *mut Op,
     error: *mut *mut Error,
 ) -> c_int {
-    let make = || {
-        // SAFETY: the caller's promise.
-        let (op, given, wanted) = unsafe {
-            let given = flags(given, results, "the flags of results")?;
-            (of(op)?, given, flags(wanted, operands, "the flags of operands")?)
-        };
-        let (given, wanted) =
-            (parts::result_flags(op, &given)?, parts::operand_flags(op, &wanted)?);
-        // SAFETY: the caller's promise.
-        unsafe { put(out, Vjp::new(op.clone(), given, wanted)?.into()) }
+    // SAFETY: the caller's promise.
+    let make = || unsafe {
+        let (op, given, wanted) = vjp_flags(op, given, results, wanted, operands)?;
+        put(out, Vjp::new(op.clone(), given, wanted)?.into())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, make) }
+}
+
+/// The operation, with the flags of the engine's arrays.
+///
+/// # Safety
+/// As [`t4a_op_vjp`].
+unsafe fn vjp_flags<'a>(
+    op: *const Op,
+    given: *const u8,
+    results: usize,
+    wanted: *const u8,
+    operands: usize,
+) -> Result<(&'a AnyOperation, Vec<bool>, Vec<bool>), Failure> {
+    // SAFETY: the caller's promise.
+    let (op, given, wanted) = unsafe {
+        let given = flags(given, results, "the flags of results")?;
+        (of(op)?, given, flags(wanted, operands, "the flags of operands")?)
+    };
+    Ok((op, parts::result_flags(op, &given)?, parts::operand_flags(op, &wanted)?))
+}
+
+/// The operation that returns cotangents, of operands, results and cotangents: for rules that read results, which this one
+/// does not compute again.
+///
+/// # Safety
+/// As [`t4a_op_jvp`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_op_vjp_of_results(
+    op: *const Op,
+    given: *const u8,
+    results: usize,
+    wanted: *const u8,
+    operands: usize,
+    out: *mut *mut Op,
+    error: *mut *mut Error,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let make = || unsafe {
+        let (op, given, wanted) = vjp_flags(op, given, results, wanted, operands)?;
+        let made = Vjp::of_results(op.clone(), given, wanted);
+        let unsupported = |e: OperationError| Failure::new(Status::Unsupported, e.to_string());
+        put(out, made.map_err(unsupported)?.into())
     };
     // SAFETY: the caller's promise.
     unsafe { enter(error, make) }

@@ -48,8 +48,12 @@ fn operands(op: &AnyOperation, arrays: usize) -> Groups {
         }
         AnyOperation::Vjp(vjp) => {
             let own = operands(vjp.op(), vjp.wanted().len());
-            let cotangents = masked(&results(vjp.op(), vjp.given().len()), vjp.given());
-            [own, cotangents].concat()
+            let results = results(vjp.op(), vjp.given().len());
+            let cotangents = masked(&results, vjp.given());
+            match vjp.takes_results() {
+                true => [own, results, cotangents].concat(),
+                false => [own, cotangents].concat(),
+            }
         }
         op if on_pairs(op) => vec![2; arrays / 2],
         _ => vec![1; arrays],

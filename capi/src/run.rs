@@ -19,7 +19,7 @@ use crate::tensor::{Tensor, duplicate};
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Refuses to wait in a forked process for threads that it does not have.
-fn check_process() -> Result<(), Failure> {
+pub(crate) fn check_process() -> Result<(), Failure> {
     let own = std::process::id();
     match PROCESS.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first) if first != own => Err(Failure::new(
@@ -44,7 +44,7 @@ impl Borrowed {
         let mut described = Vec::with_capacity(inputs.len());
         for (i, &x) in inputs.iter().enumerate() {
             // SAFETY: the caller's promise.
-            described.push(unsafe { Described::read(x, &format!("operand {i}")) }?);
+            described.push(unsafe { Described::read(x, format_args!("operand {i}")) }?);
         }
         // SAFETY: the caller's promise.
         unsafe { Self::of(described) }
@@ -93,11 +93,35 @@ impl Borrowed {
     }
 }
 
+/// The results of an operation on memory that is lent, in memory of their own: row-major, with no other owner.
+///
+/// # Safety
+/// The memory is valid, unchanged during the call.
+pub(crate) unsafe fn results(
+    op: &AnyOperation,
+    described: Vec<Described>,
+) -> Result<Vec<AnyTensor>, Failure> {
+    check_process()?;
+    // SAFETY: the caller's promise.
+    let mut lent = unsafe { Borrowed::of(described)? };
+    let operands = std::mem::take(&mut lent.tensors);
+    let mut all = parts::join(op, op.run(operands)?)?;
+    for x in &mut all {
+        *x = lent.own(x.to_contiguous()?)?;
+    }
+    for i in 0..all.len() {
+        if all[i].buffer().is_shared() {
+            all[i] = duplicate(&all[i])?;
+        }
+    }
+    Ok(all)
+}
+
 /// Hands tensors to the caller: all of them, or none.
 ///
 /// # Safety
 /// `out` is null or valid for `room` writes, `count` is null or valid for a write.
-unsafe fn hand_over(
+pub(crate) unsafe fn hand_over(
     tensors: Vec<AnyTensor>,
     out: *mut *const Tensor,
     room: usize,
@@ -230,7 +254,7 @@ pub unsafe extern "C" fn t4a_run_into(
         let mut places = Vec::with_capacity(results);
         for (i, &x) in out.iter().enumerate() {
             // SAFETY: the caller's promise.
-            places.push(unsafe { Described::read(x, &format!("result {i}")) }?);
+            places.push(unsafe { Described::read(x, format_args!("result {i}")) }?);
         }
         // SAFETY: the caller's promise.
         unsafe { into(op, lent, &places) }
@@ -403,7 +427,7 @@ pub unsafe extern "C" fn t4a_saved_vjp(
             }
             // SAFETY: the caller's promise.
             unsafe {
-                let x = Described::read(x, &format!("cotangent {i}"))?;
+                let x = Described::read(x, format_args!("cotangent {i}"))?;
                 tensors.push(Some(x.clone().into_tensor(Box::new(()))?));
                 described.push(x);
             }

@@ -90,7 +90,8 @@ pub unsafe extern "C" fn t4a_tensor_take(
         }
         // SAFETY: the caller's promise.
         unsafe {
-            let described = Described::read(&raw const (*managed.as_ptr()).tensor, "the tensor")?;
+            let described =
+                Described::read(&raw const (*managed.as_ptr()).tensor, format_args!("the tensor"))?;
             put(out, described.into_tensor(Box::new(owner))?)
         }
     };
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn t4a_tensor_copy(
 ) -> c_int {
     let copy = || {
         // SAFETY: the caller's promise.
-        unsafe { put(out, Described::read(tensor, "the tensor")?.copy()?) }
+        unsafe { put(out, Described::read(tensor, format_args!("the tensor"))?.copy()?) }
     };
     // SAFETY: the caller's promise.
     unsafe { enter(error, copy) }

@@ -3,7 +3,8 @@
 //! The attribute `text` is the operation. Structs of XLA grow at their ends, so those of later versions are read
 //! as these.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -155,8 +156,8 @@ unsafe fn buffers(list: &List, what: &str) -> Result<Vec<Described>, Failure> {
             let rank = x.rank.max(0) as usize;
             (x, if rank == 0 { &[][..] } else { std::slice::from_raw_parts(x.dims, rank) })
         };
-        let what = format!("{what} {i}");
-        all.push(Described::new(dtype(x.dtype)?, dims, None, x.data.cast(), &what)?);
+        let what = format_args!("{what} {i}");
+        all.push(Described::new(dtype(x.dtype)?, dims, None, x.data.cast(), what)?);
     }
     Ok(all)
 }
@@ -179,15 +180,43 @@ unsafe fn text(attributes: &Attributes) -> Result<&str, Failure> {
     Err(Failure::argument("the attribute text, an operation, is missing"))
 }
 
+/// An operation that was read.
+#[derive(Debug)]
+struct Known {
+    text: String,
+    op: AnyOperation,
+}
+
+/// Operations by the addresses of their texts, which XLA keeps with an executable.
+const RECENT: usize = 16;
+
+thread_local! {
+    static LAST: RefCell<VecDeque<(usize, Arc<Known>)>> = const { RefCell::new(VecDeque::new()) };
+}
+
 /// The operation of a text, read once.
-fn operation(text: &str) -> Result<Arc<AnyOperation>, Failure> {
-    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<AnyOperation>>>> =
-        LazyLock::new(Mutex::default);
+fn operation(text: &str) -> Result<Arc<Known>, Failure> {
+    let at = text.as_ptr() as usize;
+    LAST.with_borrow_mut(|last| {
+        // Another executable may have another text at this address.
+        if let Some((_, known)) = last.iter().find(|(own, known)| *own == at && known.text == text)
+        {
+            return Ok(known.clone());
+        }
+        let known = read(text)?;
+        last.truncate(RECENT - 1);
+        last.push_front((at, known.clone()));
+        Ok(known)
+    })
+}
+
+fn read(text: &str) -> Result<Arc<Known>, Failure> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Known>>>> = LazyLock::new(Mutex::default);
     let lock = || KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(known) = lock().get(text) {
         return Ok(known.clone());
     }
-    let read = Arc::new(AnyOperation::from_text(text)?);
+    let read = Arc::new(Known { text: text.into(), op: AnyOperation::from_text(text)? });
     let mut known = lock();
     if known.len() >= CAPACITY {
         known.clear();
@@ -201,9 +230,9 @@ fn operation(text: &str) -> Result<Arc<AnyOperation>, Failure> {
 unsafe fn execute(frame: &CallFrame) -> Result<(), Failure> {
     // SAFETY: the caller's promise; XLA lends arguments and results for the call, apart from each other.
     unsafe {
-        let op = operation(text(&frame.attributes)?)?;
+        let known = operation(text(&frame.attributes)?)?;
         let lent = Borrowed::of(buffers(&frame.arguments, "operand")?)?;
-        into(&op, lent, &buffers(&frame.results, "result")?)
+        into(&known.op, lent, &buffers(&frame.results, "result")?)
     }
 }
 

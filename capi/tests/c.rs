@@ -77,7 +77,7 @@ fn program(compiler: &str, options: &[&str], header: &str, source: &str) {
 #[cfg(target_os = "linux")]
 #[test]
 fn as_c() {
-    for source in ["memory", "operations", "xla", "julia"] {
+    for source in ["memory", "operations", "xla", "julia", "networks"] {
         program("gcc", &["-std=gnu11"], "include", source);
     }
 }
@@ -85,7 +85,7 @@ fn as_c() {
 #[cfg(target_os = "linux")]
 #[test]
 fn as_cpp() {
-    for source in ["memory", "operations", "xla", "julia"] {
+    for source in ["memory", "operations", "xla", "julia", "networks"] {
         program("g++", &["-std=gnu++17", "-x", "c++"], "include", source);
     }
 }
@@ -121,11 +121,11 @@ fn names(text: &str, before: &str) -> BTreeSet<String> {
 #[test]
 fn the_header_is_complete() {
     let header = std::fs::read_to_string(folder("include/t4a.h")).expect("the header");
-    let sources = ["lib", "error", "tensor", "op", "run", "xla"]
+    let sources = ["lib", "error", "tensor", "op", "run", "xla", "python", "networks"]
         .map(|name| std::fs::read_to_string(folder(&format!("src/{name}.rs"))).expect("a source"));
     let exported = names(&sources.concat(), "extern \"C\" fn t4a_");
     assert_eq!(names(&header, "t4a_"), exported);
-    assert_eq!(exported.len(), 28);
+    assert_eq!(exported.len(), 32);
     for (name, value) in [("MAJOR", t4a::ABI_MAJOR), ("MINOR", t4a::ABI_MINOR)] {
         assert!(header.contains(&format!("#define T4A_ABI_{name} {value}\n")), "{name}");
     }

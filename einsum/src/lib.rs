@@ -94,7 +94,10 @@ pub use error::{EinsumError, MismatchError, Result};
 pub use given::{Expression, Operands};
 pub use label::Label;
 #[cfg(not(test))]
-pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag, contract_arrays};
+pub use operation::{
+    ArraySemiring, Contraction, Custom, FloatSemiring, MOST_BEST, Optima, OptimalAssignments, Tag,
+    contract_arrays,
+};
 pub use path::Path;
 pub use plan::{Cost, PairwiseStep, Plan};
 pub use report::PlanReport;

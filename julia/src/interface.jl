@@ -1,7 +1,7 @@
 # Written by interface.py from t4a.h. Not edited by hand.
 
 const T4A_ABI_MAJOR = UInt32(1)
-const T4A_ABI_MINOR = UInt32(0)
+const T4A_ABI_MINOR = UInt32(1)
 const T4A_WRITABLE = UInt32(1)
 const T4A_COLUMN_MAJOR = UInt32(2)
 const T4A_STRIDED = UInt32(4)
@@ -128,6 +128,9 @@ t4a_op_jvp(op, moving, operands, out, error) =
 t4a_op_vjp(op, given, results, wanted, operands, out, error) =
     @ccall libt4a.t4a_op_vjp(op::Ptr{Cvoid}, given::Ptr{UInt8}, results::Csize_t, wanted::Ptr{UInt8}, operands::Csize_t, out::Ptr{Ptr{Cvoid}}, error::Ptr{Ptr{Cvoid}})::Int32
 
+t4a_op_vjp_of_results(op, given, results, wanted, operands, out, error) =
+    @ccall libt4a.t4a_op_vjp_of_results(op::Ptr{Cvoid}, given::Ptr{UInt8}, results::Csize_t, wanted::Ptr{UInt8}, operands::Csize_t, out::Ptr{Ptr{Cvoid}}, error::Ptr{Ptr{Cvoid}})::Int32
+
 t4a_op_batch(op, size, differ, operands, out, error) =
     @ccall libt4a.t4a_op_batch(op::Ptr{Cvoid}, size::Csize_t, differ::Ptr{UInt8}, operands::Csize_t, out::Ptr{Ptr{Cvoid}}, error::Ptr{Ptr{Cvoid}})::Int32
 
@@ -152,5 +155,14 @@ t4a_saved_vjp(saved, cotangents, count, out, room, results, error) =
 t4a_saved_free(saved) =
     @ccall libt4a.t4a_saved_free(saved::Ptr{Cvoid})::Cvoid
 
+t4a_ground_states(problem, length, progress, context, out, room, results, error) =
+    @ccall libt4a.t4a_ground_states(problem::Ptr{UInt8}, length::Csize_t, progress::Ptr{Cvoid}, context::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}}, room::Csize_t, results::Ptr{Csize_t}, error::Ptr{Ptr{Cvoid}})::Int32
+
+t4a_cross_interpolation(sizes, sites, is_complex, values, context, options, length, out, room, results, error) =
+    @ccall libt4a.t4a_cross_interpolation(sizes::Ptr{Int64}, sites::Csize_t, is_complex::Int32, values::Ptr{Cvoid}, context::Ptr{Cvoid}, options::Ptr{UInt8}, length::Csize_t, out::Ptr{Ptr{Cvoid}}, room::Csize_t, results::Ptr{Csize_t}, error::Ptr{Ptr{Cvoid}})::Int32
+
 t4a_xla_execute(call_frame) =
     @ccall libt4a.t4a_xla_execute(call_frame::Ptr{Cvoid})::Ptr{Cvoid}
+
+t4a_python(symbols) =
+    @ccall libt4a.t4a_python(symbols::Ptr{Cvoid})::Ptr{Cvoid}

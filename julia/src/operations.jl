@@ -89,6 +89,24 @@ function vjp(op::Op, given, wanted)
     )
 end
 
+"""
+    vjp_of_results(op, given, wanted)
+
+Operands, all results of floats, cotangents of the results given → cotangents of the operands wanted: the results are not
+computed again. `nothing` if the rule reads no results, or more than operands and results.
+"""
+function vjp_of_results(op::Op, given, wanted)
+    from, to = collect(UInt8, given), collect(UInt8, wanted)
+    try
+        return GC.@preserve op from to made(
+            t4a_op_vjp_of_results, op.handle, pointer(from), length(from), pointer(to), length(to),
+        )
+    catch failure
+        failure isa OperationError && failure.status == T4A_UNSUPPORTED || rethrow()
+        return nothing
+    end
+end
+
 # Shapes and dtypes of the results.
 function results(op::Op, order::Order, arrays)
     metas, count = TensorMeta[TensorMeta(x, order) for x in arrays], Ref{Csize_t}(0)

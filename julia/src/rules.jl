@@ -5,6 +5,7 @@ ChainRulesCore.@non_differentiable Op(::Any)
 ChainRulesCore.@non_differentiable contraction(::Any...)
 ChainRulesCore.@non_differentiable jvp(::Any, ::Any)
 ChainRulesCore.@non_differentiable vjp(::Any, ::Any, ::Any)
+ChainRulesCore.@non_differentiable vjp_of_results(::Any, ::Any, ::Any)
 ChainRulesCore.@non_differentiable results(::Any, ::Any, ::Any)
 
 is_float(x::AbstractArray) = eltype(x) <: Union{AbstractFloat,Complex}
@@ -36,7 +37,9 @@ function ChainRulesCore.rrule(::typeof(apply), op::Op, order::Order, arrays::Abs
             return (NoTangent(), NoTangent(), NoTangent(), map(_ -> ZeroTangent(), arrays)...)
         end
         sent = Tuple(like(primal[i], x) for (i, x) in enumerate(own) if given[i])
-        found = apply(vjp(op, given, wanted), order, arrays..., sent...)
+        short = vjp_of_results(op, given, wanted)
+        held = short === nothing ? () : Tuple(y for y in primal if is_float(y))
+        found = apply(short === nothing ? vjp(op, given, wanted) : short, order, arrays..., held..., sent...)
         places = Base.cumsum(collect(wanted))
         back = ntuple(length(arrays)) do i
             wanted[i] ? ProjectTo(arrays[i])(found[places[i]]) : NoTangent()

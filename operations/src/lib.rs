@@ -49,7 +49,7 @@ use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Kind, Meta, OnBatch, Operation, Outcome, Pairs, Reverse,
     Value,
 };
-use t4a_einsum::{Contraction, EinsumError};
+use t4a_einsum::{Contraction, EinsumError, OptimalAssignments};
 use t4a_linalg::{Linalg, LinalgError};
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 use t4a_scan::{
@@ -185,6 +185,8 @@ operations! {
     Einsum(Contraction),
     /// Contraction of complex numbers.
     ComplexEinsum(Pairs<Contraction>),
+    /// Argmax, number of optima or K best values of a contraction.
+    OptimalAssignments(OptimalAssignments),
     /// Matrix factorisation or matrix function.
     Linalg(Linalg),
     /// Running sums, products, extrema and log-sum-exp.

@@ -1,5 +1,6 @@
 """Differentiable operations of the t4a engine: contractions over semirings, linear algebra with derivatives at
-degenerate spectra, scans. `t4a.numpy`, `t4a.torch` and `t4a.jax` have them as functions; `Op` is an operation as a value."""
+degenerate spectra, scans. `t4a.numpy`, `t4a.torch` and `t4a.jax` have them as functions; `Op` is an operation as a value.
+`t4a.networks` has ground states of chains and tensor trains of functions."""
 
 from ._library import (
     ArgumentError,

@@ -128,6 +128,7 @@ _signatures = {
     "t4a_op_text": (c_size_t, [c_void_p, c_void_p, c_size_t]),
     "t4a_op_jvp": (c_int32, [c_void_p, c_char_p, c_size_t, c_void_p, c_void_p]),
     "t4a_op_vjp": (c_int32, [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, c_void_p, c_void_p]),
+    "t4a_op_vjp_of_results": (c_int32, [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, c_void_p, c_void_p]),
     "t4a_op_batch": (c_int32, [c_void_p, c_size_t, c_char_p, c_size_t, c_void_p, c_void_p]),
     "t4a_op_results": (c_int32, [c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p]),
     "t4a_op_free": (None, [c_void_p]),

@@ -5,6 +5,7 @@ import json
 from ctypes import byref, c_int64, c_size_t, c_void_p, create_string_buffer, sizeof
 from functools import lru_cache
 
+from ._builtin import builtin
 from ._dlpack import Result, borrowed
 from ._library import MAX_RANK, ArgumentError, DLDataType, DtypeError, EinsumOptions, Meta, Operand, ShapeError
 from ._library import UnsupportedError, call, lib, raise_error
@@ -34,10 +35,12 @@ def _flags(flags):
 class Op:
     """An operation. Two with the same text are the same operation."""
 
-    __slots__ = ("_handle", "_text", "_made")
+    __slots__ = ("_handle", "_text", "_made", "address")
 
     def __init__(self, handle):
         self._handle, self._text, self._made = handle, None, {}
+        # Of the handle, which lives as long as this object.
+        self.address = handle.value
 
     def __del__(self):
         lib.t4a_op_free(self._handle)
@@ -85,6 +88,16 @@ class Op:
     def vjp(self, given, wanted):
         """Operands, cotangents of the results given -> cotangents of the operands wanted."""
         return self._derived("t4a_op_vjp", _flags(given), _flags(wanted))
+
+    def vjp_of_results(self, given, wanted):
+        """Operands, all results, cotangents of the results given -> cotangents of the operands wanted: the results are
+        not computed again. None if the rule reads no results, or more than operands and results."""
+        key = ("t4a_op_vjp_of_results", _flags(given), _flags(wanted))
+        try:
+            return self._derived(*key)
+        except UnsupportedError:
+            self._made[key] = None
+            return None
 
     def _derived(self, function, *flags):
         """An operation that a function of the library makes of this one, once for each set of flags."""
@@ -137,6 +150,16 @@ class Op:
         all = [borrowed(x) for x in operands]
         return [Result(handle) for handle in self.run_at(*[address for _, address in all])]
 
+    def compute(self, kind, operands):
+        """The results as arrays of NumPy (`kind` 0) or tensors of PyTorch (1); None where only `__dlpack__` describes an
+        operand."""
+        if builtin is None:
+            return None
+        found = builtin.run(self.address, kind, operands)
+        if type(found) is int:
+            raise_error(found)
+        return found
+
     def run_at(self, *addresses):
         """Handles of the results, of operands that are described at these addresses."""
         count, found = len(addresses), c_size_t()
@@ -144,6 +167,22 @@ class Op:
         if lib.t4a_run(self._handle, _ADDRESSES[count](*addresses), count, out, _ROOM, byref(found), byref(error)):
             raise_error(error)
         return out[: found.value]
+
+
+def find(key, kind, operands):
+    """The result of the operation kept for this key and for operands of these shapes and dtypes; None if there is none."""
+    if builtin is None:
+        return None
+    found = builtin.find(key, kind, operands)
+    if type(found) is int:
+        raise_error(found)
+    return found
+
+
+def keep(key, operands, op, is_number):
+    """Keeps an operation with one result for `find`. `is_number`: operand and result have one more axis in front."""
+    if builtin is not None:
+        builtin.keep(key, operands, op.address, op, int(is_number))
 
 
 # More results than any operation of the library has, and its derivatives to third order.

@@ -40,7 +40,7 @@ _jax.ffi.register_ffi_target(_TARGET, _jax.ffi.pycapsule(_lib.t4a_xla_execute), 
 # Operands -> results and indices.
 _operation = _Primitive("t4a_op")
 _operation.multiple_results = True
-# Operands, tangents of those that move -> tangents of the results: `op` is the operation that they are of.
+# Operands, `held` results for the transpose, tangents of operands that move -> tangents of the results of `text`.
 _linear = _Primitive("t4a_linear")
 _linear.multiple_results = True
 
@@ -56,7 +56,14 @@ def _abstract(*arrays, text):
     return _avals(Op.parse(text).results(_described(arrays)), arrays)
 
 
-def _abstract_linear(*arrays, text, moving):
+def _without(held, moving, arrays):
+    """Operands and tangents of the linear primitive, without the results between them."""
+    count = len(moving)
+    return (*arrays[:count], *arrays[count + held :])
+
+
+def _abstract_linear(*arrays, text, moving, held):
+    arrays = _without(held, moving, arrays)
     jvp, part = _tangents(Op.parse(text), moving, arrays)
     return _avals(jvp.results(_described(arrays))[part], arrays)
 
@@ -70,28 +77,34 @@ def _implementation(*arrays, text):
     return _call(text, arrays, _abstract(*arrays, text=text))
 
 
-def _implementation_linear(*arrays, text, moving):
+def _implementation_linear(*arrays, text, moving, held):
+    arrays = _without(held, moving, arrays)
     jvp, part = _tangents(Op.parse(text), moving, arrays)
     return _call(jvp.text, arrays, _abstract(*arrays, text=jvp.text))[part]
 
 
-def _jvp_rule(text, primals, tangents):
-    """Tangents of the results of an operation, and which operands move."""
+def _jvp_rule(text, primals, tangents, results=()):
+    """Tangents of the results of an operation. The transpose reads the results, if a rule does."""
     moving = tuple(type(t) is not _ad.Zero for t in tangents)
     moved = [_ad.instantiate_zeros(t) for t, moves in zip(tangents, moving) if moves]
-    return _linear.bind(*primals, *moved, text=text, moving=moving)
+    if results and Op.parse(text).vjp_of_results([True] * len(results), moving) is None:
+        results = ()
+    return _linear.bind(*primals, *results, *moved, text=text, moving=moving, held=len(results))
 
 
 def _jvp(primals, tangents, *, text):
     results = _operation.bind(*primals, text=text)
-    moved = _jvp_rule(text, primals, tangents)
+    floats = [x for x in results if _jnp.issubdtype(x.dtype, _jnp.inexact)]
+    moved = _jvp_rule(text, primals, tangents, floats)
     # Indices have no tangents.
     still = [_ad.Zero.from_primal_value(x) for x in results[len(moved) :]]
     return results, [*moved, *still]
 
 
-def _jvp_linear(primals, tangents, *, text, moving):
-    results = _linear.bind(*primals, text=text, moving=moving)
+def _jvp_linear(primals, tangents, *, text, moving, held):
+    results = _linear.bind(*primals, text=text, moving=moving, held=held)
+    # Results that are held are functions of the operands: their tangents say nothing new.
+    primals, tangents = (_without(held, moving, x) for x in (primals, tangents))
     jvp, part = _tangents(Op.parse(text), moving, primals)
     return results, _jvp_rule(jvp.text, primals, tangents)[part]
 
@@ -100,22 +113,25 @@ def _conjugate(x):
     return _jnp.conj(x) if _jnp.iscomplexobj(x) else x
 
 
-def _transpose(cotangents, *arrays, text, moving):
+def _transpose(cotangents, *arrays, text, moving, held):
     """Of the tangents, by the vjp of the operation. Its cotangents are the conjugates of those here."""
     count = len(moving)
-    op, operands, tangents = Op.parse(text), arrays[:count], arrays[count:]
+    op, operands, results, tangents = Op.parse(text), arrays[:count], arrays[count : count + held], arrays[count + held :]
     linear = iter(_ad.is_undefined_primal(t) for t in tangents)
     wanted = [moves and next(linear) for moves in moving]
     given = [type(c) is not _ad.Zero for c in cotangents]
-    if any(map(_ad.is_undefined_primal, operands)):
+    if any(map(_ad.is_undefined_primal, (*operands, *results))):
         raise ArgumentError("the derivative of an operation is linear in tangents alone")
     if not any(given):
-        return [None] * count + [_ad.Zero(t.aval) if _ad.is_undefined_primal(t) else None for t in tangents]
-    vjp = op.vjp(given, wanted)
+        still = [None] * (count + held)
+        return still + [_ad.Zero(t.aval) if _ad.is_undefined_primal(t) else None for t in tangents]
+    vjp = op.vjp_of_results(given, wanted) if held else None
+    if vjp is None:
+        vjp, results = op.vjp(given, wanted), ()
     sent = [_conjugate(c) for c, is_given in zip(cotangents, given) if is_given]
-    back = iter(_operation.bind(*operands, *sent, text=vjp.text))
+    back = iter(_operation.bind(*operands, *results, *sent, text=vjp.text))
     found = [_conjugate(next(back)) if _ad.is_undefined_primal(t) else None for t in tangents]
-    return [None] * count + found
+    return [None] * (count + held) + found
 
 
 def _example(x, axis):
@@ -123,20 +139,20 @@ def _example(x, axis):
     return shape, str(x.dtype)
 
 
-def _batched(op, size, arrays, axes, moving=None):
+def _batched(op, size, arrays, axes, moving=(), held=0):
     """The operation on a batch and its operands, the axis in front; None if it has no such form."""
-    count = len(axes) if moving is None else len(moving)
-    axes_of, tangents = list(axes), {i: k for k, i in enumerate((i for i in range(count) if moving and moving[i]), count)}
-    for i, k in tangents.items():
+    count = len(moving) or len(axes)
+    axes_of = list(axes)
+    tangents = dict(enumerate((i for i, moves in enumerate(moving) if moves), count + held))
+    for k, i in tangents.items():
         # An operand and its tangent have the axis both or neither.
         if axes_of[i] is None:
             axes_of[i] = axes_of[k]
-    own = axes_of[:count]
-    found = op.on_batch(size, own, [_example(x, axis) for x, axis in zip(arrays, axes[:count])])
+    found = op.on_batch(size, axes_of[:count], [_example(x, axis) for x, axis in zip(arrays, axes[:count])])
     if found is None:
         return None
     whole, differ = found
-    differ = differ + [differ[i] for i in tangents]
+    differ = differ + [True] * held + [differ[i] for i in tangents.values()]
     front = [_batching.bdim_at_front(x, axis, size) if here else x for x, axis, here in zip(arrays, axes, differ)]
     return whole, front
 
@@ -165,12 +181,12 @@ def _batch(arrays, axes, *, text):
     return results, [0] * len(results)
 
 
-def _batch_linear(arrays, axes, *, text, moving):
-    found = _batched(Op.parse(text), _size(arrays, axes), arrays, axes, moving)
+def _batch_linear(arrays, axes, *, text, moving, held):
+    found = _batched(Op.parse(text), _size(arrays, axes), arrays, axes, moving, held)
     if found is None:
-        return _one_by_one(lambda *x: _linear.bind(*x, text=text, moving=moving), arrays, axes)
+        return _one_by_one(lambda *x: _linear.bind(*x, text=text, moving=moving, held=held), arrays, axes)
     op, front = found
-    results = _linear.bind(*front, text=op.text, moving=moving)
+    results = _linear.bind(*front, text=op.text, moving=moving, held=held)
     return results, [0] * len(results)
 
 
@@ -201,5 +217,7 @@ def apply(op, *arrays):
 
 
 globals().update(
-    _functions.build(apply, _jnp.asarray, str, lambda x, name: x.astype(name))
+    _functions.build(
+        apply, _jnp.asarray, str, lambda x, name: x.astype(name), detach=_jax.lax.stop_gradient
+    )
 )

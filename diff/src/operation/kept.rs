@@ -35,6 +35,11 @@ impl Keep {
         self
     }
 
+    /// True if a result is named.
+    pub fn reads_results(&self) -> bool {
+        self.results != 0
+    }
+
     fn holds(set: u64, i: usize) -> bool {
         set == u64::MAX || (i < 64 && set >> i & 1 == 1)
     }

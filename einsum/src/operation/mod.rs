@@ -7,6 +7,7 @@
 //! custom        user-defined semirings as values; dispatch from value to kernels
 //! portable      contractions of one or two operands in array operations
 //! arrays        contractions of arrays by subscripts
+//! optima        argmax, number of optima and K best values, without a derivative
 //! pairs         complex numbers as pairs: the steps, and the kernel
 //! axes          labelled axes of arrays ⇄ batches of matrices
 //! engine        dispatch from any float dtype to the typed contraction
@@ -16,6 +17,7 @@ mod arrays;
 mod axes;
 mod custom;
 mod engine;
+mod optima;
 mod pairs;
 mod portable;
 mod semiring;
@@ -34,6 +36,7 @@ use t4a_tensor::{AnyTensor, TensorError};
 
 pub use arrays::contract_arrays;
 pub use custom::Custom;
+pub use optima::{MOST_BEST, Optima, OptimalAssignments};
 pub use semiring::ArraySemiring;
 pub use tag::{FloatSemiring, Tag};
 

@@ -17,12 +17,15 @@
 
 mod erased;
 mod jvp;
+mod residuals;
 mod vjp;
 
 use t4a_diff::{Array, Dual, Kept, Meta, Operation, Outcome, Reverse, Value};
 
 pub use jvp::Jvp;
 pub use vjp::Vjp;
+
+use residuals::{Residuals, residuals};
 
 use crate::{AnyOperation, OperationError};
 

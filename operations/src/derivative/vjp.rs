@@ -2,22 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Keep, Kept, Kind, Meta, OnBatch, Operation, Outcome, Reverse,
-    Value,
+    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kept, Kind, Meta, OnBatch, Operation,
+    Outcome, Reverse, Value,
 };
+use t4a_tensor::DType;
 
 use super::erased::{Erased, erase, erase_value, release};
-use super::{constant, differentiable, fits, numbers, places, refused, reverse, split, spread};
+use super::{
+    Residuals, constant, differentiable, fits, places, refused, residuals, reverse, split, spread,
+};
 use crate::{AnyOperation, OperationError};
 
 /// Inputs: operands, then the cotangents of the given results. Outputs: the cotangents of the wanted operands. The
 /// forward computation is repeated in each call; nothing is saved between calls.
+///
+/// [`Vjp::of_results`] takes the results as well, between operands and cotangents, and does not compute them again. They
+/// are functions of the operands: a derivative of the vjp is that by operands and cotangents, and the results have none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "VjpData")]
 pub struct Vjp {
     pub(super) op: Box<AnyOperation>,
     given: Vec<bool>,
     wanted: Vec<bool>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    results: bool,
 }
 
 #[derive(Deserialize)]
@@ -26,13 +34,18 @@ struct VjpData {
     op: Box<AnyOperation>,
     given: Vec<bool>,
     wanted: Vec<bool>,
+    #[serde(default)]
+    results: bool,
 }
 
 impl TryFrom<VjpData> for Vjp {
     type Error = OperationError;
 
     fn try_from(data: VjpData) -> Result<Self, OperationError> {
-        Self::new(*data.op, data.given, data.wanted)
+        match data.results {
+            true => Self::of_results(*data.op, data.given, data.wanted),
+            false => Self::new(*data.op, data.given, data.wanted),
+        }
     }
 }
 
@@ -53,9 +66,36 @@ impl Vjp {
             return Err(refused(&op, format!("operand {i} has no cotangent: it holds no floats")));
         }
         match given.contains(&true) {
-            true => Ok(Self { op, given, wanted }),
+            true => Ok(Self { op, given, wanted, results: false }),
             false => Err(refused(&op, "no result has a cotangent")),
         }
+    }
+
+    /// The same, with the results of the operation as operands behind its own: all of them, in their order.
+    ///
+    /// # Errors
+    /// As [`Vjp::new`]; [`OperationError::Derivative`] for an operation whose rule reads no results, or more than operands
+    /// and results.
+    pub fn of_results(
+        op: impl Into<AnyOperation>,
+        given: Vec<bool>,
+        wanted: Vec<bool>,
+    ) -> Result<Self, OperationError> {
+        let own = Self::new(op, given, wanted)?;
+        match residuals(&own.op, &own.wanted) {
+            Residuals::Results => Ok(Self { results: true, ..own }),
+            _ => Err(refused(&own.op, "its rule does not read results alone")),
+        }
+    }
+
+    /// True if the results of the operation are operands.
+    pub fn takes_results(&self) -> bool {
+        self.results
+    }
+
+    /// The number of results that are operands.
+    fn taken(&self) -> usize {
+        if self.results { self.given.len() } else { 0 }
     }
 
     /// The differentiated operation.
@@ -75,8 +115,27 @@ impl Vjp {
 
     /// Operands of the operation, and one optional cotangent for each of its results.
     fn operands<'a, A: Array>(&self, inputs: &'a [Value<A>]) -> (&'a [Value<A>], Vec<Option<A>>) {
-        let (own, cotangents) = inputs.split_at(self.wanted.len());
-        (own, spread(&self.given, cotangents.iter().map(|x| x.float().clone())))
+        let (own, behind) = inputs.split_at(self.wanted.len());
+        let cotangents = behind[self.taken()..].iter();
+        (own, spread(&self.given, cotangents.map(|x| x.float().clone())))
+    }
+
+    /// Cotangents in the shapes of the results: that of a number may come with an axis.
+    fn numbers(
+        &self,
+        own: &[Value<Eager>],
+        mut cotangents: Vec<Option<Eager>>,
+    ) -> Result<Vec<Option<Eager>>, OperationError> {
+        let is_one = |x: &Option<Eager>| x.as_ref().is_some_and(|x| x.shape() == [1]);
+        if cotangents.iter().any(is_one) {
+            let metas: Vec<Meta> = own.iter().map(meta).collect();
+            for (x, result) in cotangents.iter_mut().zip(self.op.results(&metas)?) {
+                if let (Some(x), true) = (x, result.shape.is_empty()) {
+                    *x = x.reshape(&[]);
+                }
+            }
+        }
+        Ok(cotangents)
     }
 
     /// Wanted cotangents; missing ones are zero.
@@ -101,12 +160,17 @@ impl Operation for Vjp {
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {
-        let count = places(&self.given).count();
-        let (own, cotangents) = split(&self.op, inputs, self.wanted.len(), count, "cotangents")?;
+        let count = self.taken() + places(&self.given).count();
+        let what = if self.results { "results and cotangents" } else { "cotangents" };
+        let (own, behind) = split(&self.op, inputs, self.wanted.len(), count, what)?;
         let results = self.op.results(own)?;
         if results.len() != self.given.len() {
             let (has, said) = (results.len(), self.given.len());
             return Err(refused(&self.op, format!("it has {has} results, the mask has {said}")));
+        }
+        let (taken, cotangents) = behind.split_at(self.taken());
+        for (result, given) in results.iter().zip(taken) {
+            fits(&self.op, "given value", result, given)?;
         }
         for (i, cotangent) in places(&self.given).zip(cotangents) {
             // Some callers represent a 0-d array with shape [1].
@@ -141,10 +205,17 @@ impl Operation for Vjp {
         if !self.wanted.contains(&true) {
             return Ok(Outcome::new(Vec::new()));
         }
-        let out = self.op.forward(own, &self.wanted)?;
+        let out = match (self.results, residuals(&self.op, &self.wanted)) {
+            (true, _) => {
+                let taken = &inputs[own.len()..][..self.given.len()];
+                Outcome::new(taken.iter().map(|x| x.float().clone()).collect())
+            }
+            (_, Residuals::Operands) => Outcome::new(Vec::new()),
+            _ => self.op.forward(own, &self.wanted)?,
+        };
         let kept = Kept::new(self.op.keep(&self.wanted), own, &out);
         let hidden = vec![None; out.hidden.len()];
-        let (cotangents, wanted) = (&numbers(&cotangents, &out)[..], &self.wanted[..]);
+        let (cotangents, wanted) = (&self.numbers(own, cotangents)?[..], &self.wanted[..]);
         let back = Reverse { kept: &kept, cotangents, hidden: &hidden, wanted };
         let mut back = self.op.fused_vjp(&back)?;
         back.resize_with(self.wanted.len(), || None);
@@ -166,11 +237,13 @@ impl Operation for Vjp {
         let (out, back) = reverse(&self.op, &duals, &cotangents, &given.wanted[..n])?;
         let moved = |x: &Dual<Erased>| x.tangent.as_ref().map(release);
         let of_inputs = back.iter().map(|x| x.as_ref().and_then(moved));
-        let of_cotangents = places(&self.given).zip(&inputs[n..]).map(|(k, given)| {
-            let tangent: Option<A> = moved(&out.results[k]);
-            tangent.map(|t| t.reshape(&given.float().shape()))
-        });
-        Ok(of_inputs.chain(of_cotangents).collect())
+        let of_cotangents =
+            places(&self.given).zip(&inputs[n + self.taken()..]).map(|(k, given)| {
+                let tangent: Option<A> = moved(&out.results[k]);
+                tangent.map(|t| t.reshape(&given.float().shape()))
+            });
+        let of_results = std::iter::repeat_n(None, self.taken());
+        Ok(of_inputs.chain(of_results).chain(of_cotangents).collect())
     }
 
     fn check_second_order(&self) -> Result<(), OperationError> {
@@ -178,16 +251,23 @@ impl Operation for Vjp {
     }
 
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
-        let (own, cotangents) = differ.split_at(self.wanted.len());
+        let (own, behind) = differ.split_at(self.wanted.len());
         // Every result has the batch axis, so every cotangent and every wanted operand must have it.
         let wanted = places(&self.wanted).all(|i| own[i]);
-        (wanted && !cotangents.contains(&false)).then_some(())?;
+        (wanted && !behind.contains(&false)).then_some(())?;
         match self.op.on_batch(size, own)? {
             OnBatch::Front { op, .. } => {
-                let (given, wanted) = (self.given.clone(), self.wanted.clone());
-                Some(OnBatch::front(Self { op: Box::new(op), given, wanted }))
+                Some(OnBatch::front(Self { op: Box::new(op), ..self.clone() }))
             }
             OnBatch::Joined { .. } => None,
         }
+    }
+}
+
+fn meta(x: &Value<Eager>) -> Meta {
+    match x {
+        Value::Float(x) => Meta { shape: x.shape(), dtype: x.dtype() },
+        Value::Integers(x) => Meta { shape: x.shape(), dtype: DType::I64 },
+        Value::Flags(x) => Meta { shape: x.shape(), dtype: DType::Bool },
     }
 }

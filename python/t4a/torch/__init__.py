@@ -4,13 +4,16 @@
 import torch as _torch
 
 from .. import _functions
-from ._operation import apply
+from ._operation import apply, known
 
 _FUNCTIONS = _functions.build(
     apply,
     _torch.as_tensor,
     lambda dtype: str(dtype).removeprefix("torch."),
     lambda x, name: x.to(getattr(_torch, name)),
+    known,
+    _torch.Tensor.detach,
 )
 # The compiler records a call of one of them as it is, and finds the operator when it traces what the call does.
 globals().update({name: _torch.compiler.allow_in_graph(f) for name, f in _FUNCTIONS.items()})
+_torch.compiler.allow_in_graph(apply)

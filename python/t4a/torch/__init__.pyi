@@ -21,6 +21,19 @@ def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring:
     `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bytes for
     intermediate tensors; sums that need more are done in slices."""
 
+def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> tuple[Array, dict[str | int, Array]]:
+    """The contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min"), and where its optimum is: a
+    dictionary from summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several
+    optima the first one counts, the last label fastest; -1 where the result is the zero of the semiring. No derivative."""
+
+def counting_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> tuple[Array, Array]:
+    """The contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
+    it, `int64` of the shape of the result. No derivative."""
+
+def k_best_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, k: int, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> Array:
+    """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
+    preference: values attained twice are there twice, missing ones are the zero of the semiring. No derivative."""
+
 def softmax(x: Like, axis: int = -1) -> Array:
     """exp(x) / sum exp(x) along an axis."""
 

@@ -6,6 +6,7 @@ from ctypes import POINTER, Structure, addressof, byref, c_int, c_uint32, c_void
 
 import torch
 
+from .._builtin import builtin
 from .._dlpack import capsule_pointer, given, release_object
 from .._library import DLTensor, UnsupportedError
 
@@ -38,6 +39,8 @@ if _TABLE is not None:
     # With the lock of the interpreter: they make and read objects, and raise what goes wrong.
     _describe = ctypes.PYFUNCTYPE(c_int, py_object, c_void_p)(_TABLE.tensor_from_object)
     _object = ctypes.PYFUNCTYPE(c_int, c_void_p, POINTER(py_object))(_TABLE.object_from_managed)
+    if builtin is not None:
+        builtin.exchange(id(torch.Tensor), id(torch.nn.Parameter), _TABLE.tensor_from_object, _TABLE.object_from_managed)
 
 
 def plain(x):
@@ -53,7 +56,11 @@ def plain(x):
 
 def run(op, tensors):
     """The results of an operation, new tensors."""
-    tensors = [plain(x) for x in tensors]
+    tensors = tuple(map(plain, tensors))
+    if _TABLE is not None:
+        found = op.compute(1, tensors)
+        if found is not None:
+            return found
     if _TABLE is None:
         return [torch.from_dlpack(x) for x in op.run(*tensors)]
     described = [DLTensor() for _ in tensors]

@@ -13,8 +13,8 @@ from torch._library.autograd import make_autograd_impl
 from torch.autograd import Function, forward_ad
 
 from .._library import ArgumentError, UnsupportedError
-from .._op import Op
-from ._exchange import run
+from .._op import Op, find
+from ._exchange import plain, run
 
 
 def described(x):
@@ -27,18 +27,23 @@ def _is_float(x):
 
 def _backward(call, ctx, wanted, cotangents):
     """Cotangents of all tensors, None where none is wanted. `call` runs operations on the tape that this one is on."""
-    op, tensors, cotangents = ctx.op, ctx.saved_tensors, cotangents[: ctx.floats]
+    saved, cotangents = ctx.saved_tensors, cotangents[: ctx.floats]
     given = [g is not None for g in cotangents]
     if not any(given) or not any(wanted):
-        return [None] * len(tensors)
-    back = iter(call(op.vjp(given, wanted), *tensors, *(g for g in cotangents if g is not None)))
+        return [None] * ctx.operands
+    op = ctx.op.vjp_of_results(given, wanted) if len(saved) > ctx.operands else None
+    if op is None:
+        op, saved = ctx.op.vjp(given, wanted), saved[: ctx.operands]
+    back = iter(call(op, *saved, *(g for g in cotangents if g is not None)))
     return [next(back) if want else None for want in wanted]
 
 
 def _save(ctx, op, tensors, results):
-    # Results that are no floats are indices, behind the others.
-    ctx.op, ctx.floats = op, sum(map(_is_float, results))
-    ctx.save_for_backward(*tensors)
+    """Keeps operands, and results if the rule reads them, which saves a second forward computation."""
+    floats = [y for y in results if _is_float(y)]
+    ctx.op, ctx.operands, ctx.floats = op, len(tensors), len(floats)
+    reads = op.vjp_of_results([True] * len(floats), map(_is_float, tensors)) is not None
+    ctx.save_for_backward(*tensors, *(floats if reads else ()))
     ctx.set_materialize_grads(False)
 
 
@@ -74,7 +79,7 @@ class _Transformed(Function):
 
     @staticmethod
     def jvp(ctx, _, *tangents):
-        tensors, moving = ctx.saved_tensors, [t is not None for t in tangents]
+        tensors, moving = ctx.saved_tensors[: ctx.operands], [t is not None for t in tangents]
         own = ctx.op.results([described(x) for x in tensors])
         all = apply(ctx.op.jvp(moving), *tensors, *(t for t in tangents if t is not None))
         count = len(all) - len(own)
@@ -160,6 +165,18 @@ def _operator_vmap(info, axes, op, operands):
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _interpreter = torch._C._functorch.peek_interpreter_stack
 _modes = torch._C._len_torch_dispatch_stack
+
+
+def known(key, tensors):
+    """The result of the operation kept for a key, where no tape is concerned; None if there is none."""
+    records = False
+    for x in tensors:
+        if type(x) not in _PLAIN:
+            return None
+        records = records or x.requires_grad
+    if _modes() or _interpreter() is not None or forward_ad._current_level >= 0 or (records and torch.is_grad_enabled()):
+        return None
+    return find(key, 1, tuple(map(plain, tensors)))
 
 
 def apply(op, *tensors):

@@ -1,0 +1,462 @@
+//! Tensor networks: ground states of chains, and tensor trains of functions of a caller. Problems, options and
+//! reports are text (JSON), which is the first result, as bytes.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+use t4a_algebra::c64;
+use t4a_linalg::LinalgScalar;
+use t4a_networks::cross::{
+    CrossOptions, CrossReport, Function, PivotSearch, Points, Status as CrossStatus, interpolate,
+};
+use t4a_networks::sites::{boson, electron, fermion, spin, spin_half};
+use t4a_networks::train::TrainError;
+use t4a_networks::{Dmrg, DmrgOptions, Mpo, Mps, NetworksError, Report, Site, Sites, Sum, Update};
+use t4a_structured::{Sector, Trivial};
+use t4a_tensor::{AnyTensor, Element, Tensor as Typed};
+
+use crate::error::{Error, Failure, Status, enter, of_linalg, of_tensor};
+use crate::op::list;
+use crate::run::{check_process, hand_over};
+use crate::tensor::Tensor;
+
+impl From<NetworksError> for Failure {
+    fn from(error: NetworksError) -> Self {
+        let status = match &error {
+            NetworksError::Linalg(error) => of_linalg(error),
+            NetworksError::Tensor(error) => of_tensor(error),
+            NetworksError::TooLarge { .. } => Status::Memory,
+            _ => Status::Argument,
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+impl From<TrainError> for Failure {
+    fn from(error: TrainError) -> Self {
+        let status = match &error {
+            TrainError::Linalg(error) => of_linalg(error),
+            TrainError::Tensor(error) => of_tensor(error),
+            _ => Status::Argument,
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+/// Reads a text; an empty one is `{}`.
+///
+/// # Safety
+/// `text` is null or valid for `len` bytes.
+unsafe fn read<T: for<'a> Deserialize<'a>>(
+    text: *const c_char,
+    len: usize,
+    what: &str,
+) -> Result<T, Failure> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { list(text.cast::<u8>(), len, what) }?;
+    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    serde_json::from_slice(bytes).map_err(|e| Failure::argument(format!("{what}: {e}")))
+}
+
+/// A report as bytes.
+fn written(report: &impl Serialize) -> Result<AnyTensor, Failure> {
+    let text = serde_json::to_vec(report);
+    let text = text.map_err(|e| Failure::new(Status::Internal, e.to_string()))?;
+    let len = text.len();
+    Ok(Typed::from_vec(text, &[len])?.into())
+}
+
+// ---- ground states ----
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum SiteKind {
+    SpinHalf,
+    Spin { twice: usize },
+    Fermion,
+    Electron,
+    Boson { most: usize },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Term {
+    /// Real and imaginary part.
+    coefficient: [f64; 2],
+    factors: Vec<(String, usize)>,
+    #[serde(default)]
+    with_adjoint: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Sweeps {
+    TwoSites,
+    OneSite,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SearchOptions {
+    max_dims: Option<Vec<usize>>,
+    cutoff: Option<f64>,
+    sweeps: Option<usize>,
+    tolerance: Option<f64>,
+    update: Option<Sweeps>,
+    expansion: Option<f64>,
+    applications: Option<usize>,
+}
+
+impl SearchOptions {
+    fn options(&self) -> DmrgOptions {
+        let mut own = DmrgOptions::new();
+        if let Some(dims) = &self.max_dims {
+            own = own.max_dims(dims.iter().copied());
+        }
+        let numbers: [(Option<f64>, fn(DmrgOptions, f64) -> DmrgOptions); 3] = [
+            (self.cutoff, DmrgOptions::cutoff),
+            (self.tolerance, DmrgOptions::tolerance),
+            (self.expansion, DmrgOptions::expansion),
+        ];
+        let counts: [(Option<usize>, fn(DmrgOptions, usize) -> DmrgOptions); 2] =
+            [(self.sweeps, DmrgOptions::sweeps), (self.applications, DmrgOptions::applications)];
+        for (number, set) in numbers {
+            own = number.map_or(own.clone(), |x| set(own, x));
+        }
+        for (count, set) in counts {
+            own = count.map_or(own.clone(), |n| set(own, n));
+        }
+        match self.update {
+            Some(Sweeps::OneSite) => own.update(Update::OneSite),
+            _ => own,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Problem {
+    site: SiteKind,
+    count: usize,
+    /// Charges of the kind of site; none otherwise.
+    #[serde(default = "yes")]
+    conserve: bool,
+    terms: Vec<Term>,
+    /// Names of the basis states of the product state to start from, which has the charge of the result.
+    start: Vec<String>,
+    /// Number of states, from the lowest one on.
+    #[serde(default = "one")]
+    states: usize,
+    #[serde(default)]
+    options: SearchOptions,
+    /// Operators of which expectation values are returned.
+    #[serde(default)]
+    expect: Vec<String>,
+    /// Pairs of operators of which correlations are returned.
+    #[serde(default)]
+    correlations: Vec<(String, String)>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> usize {
+    1
+}
+
+type Number = [f64; 2];
+
+#[derive(Serialize)]
+struct Sweep {
+    energy: f64,
+    truncation: f64,
+    bond_dim: usize,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct State {
+    energy: f64,
+    variance: f64,
+    sweeps: Vec<Sweep>,
+    entropies: Vec<f64>,
+    expect: BTreeMap<String, Vec<Number>>,
+    correlations: Vec<Vec<Vec<Number>>>,
+}
+
+#[derive(Serialize)]
+struct States {
+    states: Vec<State>,
+    operator_bonds: usize,
+}
+
+/// Called after each sweep: number of the state and of the sweep, energy, dropped weight, largest bond. 0 goes on, 1
+/// ends the search of this state, anything else is an error.
+pub type Progress =
+    Option<unsafe extern "C" fn(*mut c_void, usize, usize, f64, f64, usize) -> c_int>;
+
+fn pair(x: c64) -> Number {
+    [x.re, x.im]
+}
+
+fn solve<S: Sector>(
+    problem: &Problem,
+    site: Site<S>,
+    mut progress: impl FnMut(usize, &Report) -> c_int,
+) -> Result<States, Failure> {
+    let sites = Sites::uniform(site, problem.count);
+    let mut sum = Sum::new(&sites);
+    for term in &problem.terms {
+        let [re, im] = term.coefficient;
+        let factors = term.factors.iter().map(|(name, site)| (&name[..], *site));
+        match term.with_adjoint {
+            true => sum.add_with_adjoint(c64::new(re, im), factors),
+            false => sum.add(c64::new(re, im), factors),
+        };
+    }
+    let h = sum.mpo()?;
+    let start = Mps::product(&sites, problem.start.iter().map(|name| &name[..]))?;
+    let (mut lower, mut states) = (Vec::new(), Vec::new());
+    for i in 0..problem.states {
+        let mut search = Dmrg::excited(&h, start.clone(), &lower, problem.options.options())?;
+        let mut sweeps = Vec::new();
+        let last = search.run(|report| {
+            let &Report { energy, truncation, bond_dim, seconds, .. } = report;
+            sweeps.push(Sweep { energy, truncation, bond_dim, seconds });
+            match progress(i, report) {
+                0 => Ok(ControlFlow::Continue(())),
+                1 => Ok(ControlFlow::Break(())),
+                code => Err(NetworksError::callback(format!("it returned {code}"))),
+            }
+        })?;
+        let state = search.into_state();
+        states.push(measured(problem, &sites, &h, &state, last.energy, sweeps)?);
+        lower.push(state);
+    }
+    let operator_bonds = h.bond_dims().into_iter().max().unwrap_or(1);
+    Ok(States { states, operator_bonds })
+}
+
+fn measured<S: Sector>(
+    problem: &Problem,
+    sites: &Sites<S>,
+    h: &Mpo<S>,
+    state: &Mps<S>,
+    energy: f64,
+    sweeps: Vec<Sweep>,
+) -> Result<State, Failure> {
+    let mut expect = BTreeMap::new();
+    for name in &problem.expect {
+        let values = state.expect(sites, name)?.into_iter().map(pair).collect();
+        expect.insert(name.clone(), values);
+    }
+    let mut correlations = Vec::new();
+    for (a, b) in &problem.correlations {
+        let rows = state.correlation(sites, a, b)?.into_iter();
+        correlations.push(rows.map(|row| row.into_iter().map(pair).collect()).collect());
+    }
+    let (variance, entropies) = (state.variance(h)?, state.entropies()?);
+    Ok(State { energy, variance, sweeps, entropies, expect, correlations })
+}
+
+fn solve_any<S: Sector>(
+    problem: &Problem,
+    site: Site<S>,
+    progress: impl FnMut(usize, &Report) -> c_int,
+) -> Result<States, Failure> {
+    match problem.conserve {
+        true => solve(problem, site, progress),
+        false => solve(problem, site.conserve(|_| Trivial)?, progress),
+    }
+}
+
+/// The lowest states of a chain by DMRG: a problem in, a report out, both text.
+///
+/// # Safety
+/// `problem` is null or valid for `len` bytes; `progress` may be called with `context`; `out` is null or valid for `room`
+/// writes, `results` and `error` for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_ground_states(
+    problem: *const c_char,
+    len: usize,
+    progress: Progress,
+    context: *mut c_void,
+    out: *mut *const Tensor,
+    room: usize,
+    results: *mut usize,
+    error: *mut *mut Error,
+) -> c_int {
+    let run = || {
+        check_process()?;
+        // SAFETY: the caller's promise.
+        let problem: Problem = unsafe { read(problem, len, "the problem")? };
+        let report = |state: usize, r: &Report| match progress {
+            // SAFETY: the caller's promise.
+            Some(f) => unsafe { f(context, state, r.step, r.energy, r.truncation, r.bond_dim) },
+            None => 0,
+        };
+        let states = match problem.site {
+            SiteKind::SpinHalf => solve_any(&problem, spin_half(), report),
+            SiteKind::Spin { twice } => solve_any(&problem, spin(twice)?, report),
+            SiteKind::Fermion => solve_any(&problem, fermion(), report),
+            SiteKind::Electron => solve_any(&problem, electron(), report),
+            SiteKind::Boson { most } => solve_any(&problem, boson(most)?, report),
+        }?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_over(vec![written(&states)?], out, room, results) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, run) }
+}
+
+// ---- trains of functions ----
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Search {
+    Rook,
+    Full,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TrainOptions {
+    tolerance: Option<f64>,
+    max_bond: Option<usize>,
+    max_sweeps: Option<usize>,
+    search: Option<Search>,
+    global_search: Option<usize>,
+    initial_pivots: Vec<Vec<usize>>,
+    seed: u64,
+}
+
+impl TrainOptions {
+    fn options(&self) -> CrossOptions {
+        let own = CrossOptions::new().initial_pivots(&self.initial_pivots).seed(self.seed);
+        let own = self.tolerance.map_or(own.clone(), |x| own.tolerance(x));
+        let own = self.max_bond.map_or(own.clone(), |n| own.max_bond(n));
+        let own = self.max_sweeps.map_or(own.clone(), |n| own.max_sweeps(n));
+        let own = self.global_search.map_or(own.clone(), |n| own.global_search(n));
+        match self.search {
+            Some(Search::Full) => own.search(PivotSearch::Full),
+            _ => own,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct TrainReport {
+    status: &'static str,
+    pivot_error: f64,
+    global_error: f64,
+    max_value: f64,
+    evaluations: usize,
+    sweeps: usize,
+}
+
+impl From<CrossReport> for TrainReport {
+    fn from(report: CrossReport) -> Self {
+        let CrossReport { pivot_error, global_error, max_value, evaluations, sweeps, .. } = report;
+        let status = match report.status {
+            CrossStatus::Converged => "converged",
+            CrossStatus::MaxBond => "max_bond",
+            CrossStatus::MaxSweeps => "max_sweeps",
+            CrossStatus::Stopped => "stopped",
+        };
+        Self { status, pivot_error, global_error, max_value, evaluations, sweeps }
+    }
+}
+
+/// Values at `count` points, whose indices follow each other point by point: so many `double`s, or pairs of them.
+/// Anything but 0 is an error.
+pub type Values = Option<unsafe extern "C" fn(*mut c_void, *const i64, usize, *mut f64) -> c_int>;
+
+/// Numbers that a caller writes as `double`s.
+trait Written: LinalgScalar + Element {
+    const DOUBLES: usize;
+    fn of(doubles: &[f64]) -> Self;
+}
+
+impl Written for f64 {
+    const DOUBLES: usize = 1;
+    fn of(doubles: &[f64]) -> Self {
+        doubles[0]
+    }
+}
+
+impl Written for c64 {
+    const DOUBLES: usize = 2;
+    fn of(doubles: &[f64]) -> Self {
+        c64::new(doubles[0], doubles[1])
+    }
+}
+
+/// # Safety
+/// `f` may be called with `context`, and writes as many values as points.
+unsafe fn train<T: Written>(
+    sizes: &[usize],
+    f: unsafe extern "C" fn(*mut c_void, *const i64, usize, *mut f64) -> c_int,
+    context: *mut c_void,
+    options: &CrossOptions,
+) -> Result<Vec<AnyTensor>, Failure> {
+    let values = |points: &Points<'_>| -> Result<Vec<T>, String> {
+        let indices: Vec<i64> = points.as_slice().iter().map(|&i| i as i64).collect();
+        let mut values = vec![0.0; points.len() * T::DOUBLES];
+        // SAFETY: the caller's promise.
+        match unsafe { f(context, indices.as_ptr(), points.len(), values.as_mut_ptr()) } {
+            0 => Ok(values.chunks_exact(T::DOUBLES).map(T::of).collect()),
+            code => Err(format!("it returned {code}")),
+        }
+    };
+    let (train, report) = interpolate(Function::batched(sizes, values), options)?;
+    let mut all = vec![written(&TrainReport::from(report))?];
+    all.extend(train.into_cores().into_iter().map(AnyTensor::from));
+    Ok(all)
+}
+
+/// A tensor train of a function by cross interpolation: the report, then a core `[left, size, right]` for each site.
+///
+/// # Safety
+/// `sizes` is null or valid for `sites` numbers, `options` for `len` bytes; `values` may be called with `context`;
+/// `out` is null or valid for `room` writes, `results` and `error` for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_cross_interpolation(
+    sizes: *const i64,
+    sites: usize,
+    is_complex: c_int,
+    values: Values,
+    context: *mut c_void,
+    options: *const c_char,
+    len: usize,
+    out: *mut *const Tensor,
+    room: usize,
+    results: *mut usize,
+    error: *mut *mut Error,
+) -> c_int {
+    let run = || {
+        check_process()?;
+        // SAFETY: the caller's promise.
+        let (given, options) = unsafe {
+            let options: TrainOptions = read(options, len, "the options")?;
+            (list(sizes, sites, "the sizes of sites")?, options.options())
+        };
+        let f = values.ok_or_else(|| Failure::null("the function"))?;
+        let sizes: Option<Vec<usize>> = given.iter().map(|&n| usize::try_from(n).ok()).collect();
+        let sizes = sizes.ok_or_else(|| {
+            Failure::new(Status::Shape, format!("sites of the impossible sizes {given:?}"))
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let all = match is_complex {
+                0 => train::<f64>(&sizes, f, context, &options),
+                _ => train::<c64>(&sizes, f, context, &options),
+            };
+            hand_over(all?, out, room, results)
+        }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, run) }
+}

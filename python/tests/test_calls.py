@@ -1,0 +1,136 @@
+"""Calls without `ctypes`: what is kept between them, layouts, errors, threads, lifetimes."""
+
+import gc
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import t4a
+import t4a.numpy as tn
+from t4a import Op
+from t4a._builtin import builtin
+
+rng = np.random.default_rng(11)
+
+
+def test_they_are_there():
+    # Without them calls are slower, and all other tests pass.
+    assert builtin is not None
+
+
+def test_a_contraction_is_found_again():
+    a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
+    key = ("xy,yz->xz", "max_plus", None)
+    assert builtin.find(key, 0, (a, b)) is None
+    want = (a[:, :, None] + b).max(1)
+    for _ in range(3):
+        np.testing.assert_array_equal(tn.einsum("xy,yz->xz", a, b, semiring="max_plus"), want)
+    found = builtin.find(key, 0, (a, b))
+    np.testing.assert_array_equal(found, want)
+    # Of these shapes, dtypes, subscripts and semirings alone.
+    assert builtin.find(key, 0, (a, b[:, :1].copy())) is None
+    assert builtin.find(key, 0, (a.astype(np.float32), b.astype(np.float32))) is None
+    assert builtin.find(("xy,yz->xz", "min_plus", None), 0, (a, b)) is None
+    assert builtin.find(key, 0, (a,)) is None
+    np.testing.assert_allclose(tn.einsum("xy,yz->xz", a, b), a @ b)
+    np.testing.assert_allclose(tn.einsum([[1, 2], [2, 3], [1, 3]], a, b), a @ b)
+    np.testing.assert_allclose(tn.einsum([[1, 2], [2, 3], [1, 3]], a, b), a @ b)
+
+
+def test_layouts_and_numbers():
+    whole = rng.normal(size=(6, 8))
+    for a in (whole[::2, ::-1], whole.T[:3], np.broadcast_to(whole[0], (3, 8)), np.asfortranarray(whole), whole[:0]):
+        for _ in range(2):
+            np.testing.assert_allclose(tn.einsum("ij,kj->ik", a, a), a @ a.T)
+            np.testing.assert_allclose(tn.einsum("ij,ij->", a, a), (a * a).sum(), atol=1e-12)
+            np.testing.assert_array_equal(tn.einsum("ij->ji", a), a.T)
+    for _ in range(2):
+        assert isinstance(tn.einsum("ij,ij->", whole, whole), np.float64)
+    fields = np.zeros(4, dtype=[("a", np.float64), ("b", np.int32)])
+    fields["a"] = [1, 2, 3, 4]
+    # Strides that are no multiple of an element.
+    assert fields["a"].strides == (12,)
+    np.testing.assert_array_equal(tn.cumsum(fields["a"]), [1, 3, 6, 10])
+    with pytest.raises(Exception, match="(?i)endian|byte"):
+        tn.cumsum(whole.astype(">f8"))
+    for dtype in (np.float32, np.float16, np.complex64, np.complex128):
+        x = whole.astype(dtype)
+        for _ in range(2):
+            assert tn.einsum("ij,kj->ik", x, x).dtype == dtype
+
+
+def test_results_own_their_memory():
+    a = rng.normal(size=(4, 4))
+    for n in (4, 100):
+        x = rng.normal(size=(n, n))
+        same = tn.einsum("ij->ij", x)
+        before = x.copy()
+        same += 1
+        np.testing.assert_array_equal(x, before)
+        result = tn.einsum("ij,jk->ik", x, x)
+        assert result.flags.writeable and result.flags.c_contiguous
+        part = result[1:, 1:]
+        want = part.copy()
+        del result
+        gc.collect()
+        tn.einsum("ij,jk->ik", x, x)
+        np.testing.assert_array_equal(part, want)
+    count = sys.getrefcount(a)
+    for _ in range(50):
+        tn.einsum("ij,jk->ik", a, a)
+        tn.svd(a)
+    assert sys.getrefcount(a) == count
+
+    class Counted(np.ndarray):
+        pass
+
+    counted = a.view(Counted)
+    ref = weakref.ref(counted)
+    tn.einsum("ij,jk->ik", counted, counted)
+    del counted
+    gc.collect()
+    assert ref() is None
+
+
+def test_errors_have_their_type():
+    for _ in range(2):
+        with pytest.raises(t4a.SingularError) as caught:
+            tn.inv(np.array([np.eye(2), np.ones((2, 2))]))
+        assert caught.value.batch == 1
+        with pytest.raises(t4a.ShapeError):
+            tn.inv(np.ones((2, 3)))
+        with pytest.raises(t4a.ArgumentError, match="__dlpack__|operand"):
+            Op.of({"softmax": {"axis": 0}}).run("text")
+    # Operations that are kept fail as others do.
+    x = np.full((2, 2), 1e308)
+    np.testing.assert_array_equal(tn.einsum("ij,jk->ik", x, x), np.full((2, 2), np.inf))
+
+
+def test_threads_share_what_is_kept():
+    a = rng.normal(size=(20, 20))
+    want, failed = a @ a, []
+
+    def work(i):
+        for k in range(200):
+            subscripts = f"{chr(97 + (i + k) % 7)}y,yz->{chr(97 + (i + k) % 7)}z"
+            if not np.allclose(tn.einsum(subscripts, a, a), want):
+                failed.append(subscripts)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_many_contractions():
+    # More than are kept.
+    x = rng.normal(size=4)
+    for k in range(5000):
+        labels = [[k], [k], []] if k % 2 else [[k], [-k], [k, -k]] if k else [[0], [1], [0, 1]]
+        got = tn.einsum(labels, x, x)
+        np.testing.assert_allclose(got, x @ x if k % 2 else np.outer(x, x))
