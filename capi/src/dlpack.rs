@@ -1,4 +1,4 @@
-//! Structs of DLPack 1.x; their memory as tensors of the engine, and the way back.
+//! Structs of DLPack 1.x, and their conversion to and from tensors of the engine.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -11,9 +11,9 @@ use t4a_tensor::{AnyTensor, DType};
 
 use crate::error::{Failure, Status};
 
-/// Axes of a tensor at most.
+/// Maximum number of axes of a tensor.
 pub const MAX_RANK: usize = 64;
-/// The consumer may not write.
+/// Flag of [`Managed::flags`]: the consumer must not write to the memory.
 pub const FLAG_READ_ONLY: u64 = 1;
 const CPU: i32 = 1;
 
@@ -21,9 +21,9 @@ const CPU: i32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Version {
-    /// Structs of another one are not read.
+    /// Major version; structs with another one are rejected.
     pub major: u32,
-    /// Grows with additions.
+    /// Minor version; additions increase it.
     pub minor: u32,
 }
 
@@ -31,9 +31,9 @@ pub struct Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Device {
-    /// 1 is the memory of the processor.
+    /// Device type; 1 is CPU memory.
     pub kind: i32,
-    /// The number within its kind.
+    /// Index among the devices of this type.
     pub id: i32,
 }
 
@@ -41,11 +41,11 @@ pub struct Device {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct DataType {
-    /// 0 signed, 1 unsigned, 2 float, 4 bfloat, 5 complex, 6 bool.
+    /// Type code: 0 signed integer, 1 unsigned integer, 2 float, 4 bfloat, 5 complex, 6 boolean.
     pub code: u8,
-    /// Bits of an element.
+    /// Number of bits of an element.
     pub bits: u8,
-    /// 1.
+    /// Number of lanes; 1 for all supported types.
     pub lanes: u16,
 }
 
@@ -53,9 +53,9 @@ pub struct DataType {
 #[derive(Debug)]
 #[repr(C)]
 pub struct DlTensor {
-    /// Memory.
+    /// Start of the memory.
     pub data: *mut c_void,
-    /// The place of the memory.
+    /// Device of the memory.
     pub device: Device,
     /// Number of axes.
     pub ndim: i32,
@@ -73,19 +73,19 @@ pub struct DlTensor {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Managed {
-    /// Of the struct.
+    /// Version of the struct.
     pub version: Version,
-    /// Of the producer.
+    /// Data of the producer.
     pub context: *mut c_void,
-    /// Releases it; may be null.
+    /// Function that releases the tensor; may be null.
     pub deleter: Option<unsafe extern "C" fn(*mut Managed)>,
-    /// Bit mask.
+    /// Bit mask of flags.
     pub flags: u64,
     /// The tensor.
     pub tensor: DlTensor,
 }
 
-/// The dtypes of both sides; booleans are bytes of 0 or 1.
+/// Dtypes of the engine with their DLPack code and number of bits. Booleans are bytes with value 0 or 1.
 const DTYPES: [(DType, u8, u8); 15] = [
     (DType::I8, 0, 8),
     (DType::I16, 0, 16),
@@ -104,7 +104,7 @@ const DTYPES: [(DType, u8, u8); 15] = [
     (DType::Bool, 6, 8),
 ];
 
-/// The dtype of the engine.
+/// Converts a DLPack data type to a dtype of the engine.
 pub(crate) fn dtype(of: DataType) -> Result<DType, Failure> {
     let known = DTYPES.iter().find(|&&(_, code, bits)| (code, bits) == (of.code, of.bits));
     known.filter(|_| of.lanes == 1).map(|&(dtype, ..)| dtype).ok_or_else(|| {
@@ -115,14 +115,14 @@ pub(crate) fn dtype(of: DataType) -> Result<DType, Failure> {
     })
 }
 
-/// The dtype of DLPack.
+/// Converts a dtype of the engine to a DLPack data type.
 pub(crate) fn data_type(of: DType) -> Result<DataType, Failure> {
     let known = DTYPES.iter().find(|&&(dtype, ..)| dtype == of);
     let found = known.map(|&(_, code, bits)| DataType { code, bits, lanes: 1 });
     found.ok_or_else(|| Failure::new(Status::Dtype, format!("DLPack has no {}", of.name())))
 }
 
-/// Floats of the parts of complex numbers.
+/// Dtype of the real and imaginary parts of a complex dtype; `None` for real dtypes.
 pub(crate) fn real(dtype: DType) -> Option<DType> {
     match dtype {
         DType::C64 => Some(DType::F64),
@@ -131,16 +131,16 @@ pub(crate) fn real(dtype: DType) -> Option<DType> {
     }
 }
 
-/// A checked description of memory.
+/// Checked description of strided memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Described {
     pub(crate) dtype: DType,
     pub(crate) shape: Vec<usize>,
-    /// In elements.
+    /// Strides in elements.
     pub(crate) strides: Vec<isize>,
-    /// The element that all indices 0 name; dangling without elements.
+    /// Address of the element with index (0, …, 0); dangling if there are no elements.
     pub(crate) first: *mut u8,
-    /// Elements below and above the first one that belong to it.
+    /// Number of elements of the memory below and above the first one.
     below: usize,
     above: usize,
 }
@@ -154,7 +154,7 @@ impl Described {
         tensor: *const DlTensor,
         what: Arguments<'_>,
     ) -> Result<Self, Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let x = unsafe { tensor.as_ref() }.ok_or_else(|| Failure::null(&what.to_string()))?;
         if x.device.kind != CPU {
             let text = format!(
@@ -173,7 +173,7 @@ impl Described {
         }
         let list = |from: *const i64| match rank {
             0 => &[][..],
-            // SAFETY: the caller's promise, and `from` is not null.
+            // SAFETY: as the caller promises, and `from` is not null.
             _ => unsafe { std::slice::from_raw_parts(from, rank) },
         };
         let strides = (!x.strides.is_null()).then(|| list(x.strides));
@@ -228,13 +228,13 @@ impl Described {
         Ok(Self { dtype, shape, strides, first, below, above })
     }
 
-    /// An axis of size 1 in front.
+    /// Inserts a leading axis of size 1.
     pub(crate) fn insert_axis(&mut self) {
         self.shape.insert(0, 1);
         self.strides.insert(0, 0);
     }
 
-    /// The bytes that it covers, as addresses.
+    /// Address range of the memory.
     pub(crate) fn range(&self) -> std::ops::Range<usize> {
         let size = self.dtype.size();
         let start = (self.first as usize).wrapping_sub(self.below * size);
@@ -244,11 +244,11 @@ impl Described {
         }
     }
 
-    /// The elements, without a copy where the engine can read the memory as it is: not where elements
-    /// are unaligned, and not booleans, which are checked.
+    /// Converts to a tensor, without a copy if possible. Unaligned elements and booleans, whose bytes have to be checked, are
+    /// copied.
     ///
     /// # Safety
-    /// The memory is valid for reads, unchanged as long as `owner` lives.
+    /// The memory is valid for reads and is not modified during the lifetime of `owner`.
     pub(crate) unsafe fn into_tensor(
         self,
         owner: Box<dyn Any + Send + Sync>,
@@ -258,21 +258,21 @@ impl Described {
         }
         let aligned = (self.first as usize).is_multiple_of(self.dtype.align());
         if !aligned || self.dtype == DType::Bool {
-            // SAFETY: the caller's promise, and `owner` lives.
+            // SAFETY: as the caller promises, and `owner` lives.
             return unsafe { self.copy() };
         }
         let (size, len) = (self.dtype.size(), self.below + self.above + 1);
         let start = self.first.wrapping_sub(self.below * size);
         let start = NonNull::new(start).ok_or_else(|| Failure::null("memory"))?;
         let layout = Layout::from_parts(&self.shape, &self.strides, self.below, len)?;
-        // SAFETY: the caller's promise; any bytes are elements of these dtypes.
+        // SAFETY: as the caller promises; any bytes are elements of these dtypes.
         Ok(unsafe {
             let buffer = Buffer::from_foreign(start, len * size, owner);
             AnyTensor::from_buffer(buffer, layout, self.dtype)?
         })
     }
 
-    /// The elements, copied.
+    /// Copies the elements to a new tensor.
     ///
     /// # Safety
     /// The memory is valid for reads.
@@ -282,7 +282,7 @@ impl Described {
         let mut at = to;
         walk(&self.shape, &self.strides, |place| {
             let from = self.first.wrapping_offset(place * size as isize);
-            // SAFETY: element `place` lies in the memory, `at` in the buffer of as many elements.
+            // SAFETY: element `place` is inside the memory, `at` inside the buffer, which has as many elements.
             unsafe {
                 std::ptr::copy_nonoverlapping(from, at, size);
                 if self.dtype == DType::Bool {
@@ -296,10 +296,10 @@ impl Described {
         Ok(unsafe { AnyTensor::from_buffer(buffer, layout, self.dtype)? })
     }
 
-    /// Writes a tensor of this shape and dtype into the memory.
+    /// Copies a tensor of the same shape and dtype into the memory.
     ///
     /// # Safety
-    /// The memory is valid for writes, and not that of the tensor.
+    /// The memory is valid for writes and does not overlap that of the tensor.
     pub(crate) unsafe fn write(&self, tensor: &AnyTensor) {
         let size = self.dtype.size();
         let from = tensor.buffer().as_ptr().wrapping_add(tensor.layout().offset() * size);
@@ -315,7 +315,7 @@ impl Described {
         }
         if compact(&self.strides) && compact(tensor.layout().strides()) {
             let bytes = self.shape.iter().product::<usize>() * size;
-            // SAFETY: both hold that many bytes, apart from each other.
+            // SAFETY: both ranges have this length in bytes and do not overlap.
             return unsafe { std::ptr::copy_nonoverlapping(from, self.first, bytes) };
         }
         let strides: Vec<[isize; 2]> =
@@ -325,12 +325,12 @@ impl Described {
                 from.wrapping_offset(a * size as isize),
                 self.first.wrapping_offset(b * size as isize),
             );
-            // SAFETY: elements of the tensor and of the memory.
+            // SAFETY: the offsets are those of elements of the tensor and of the memory.
             unsafe { std::ptr::copy_nonoverlapping(from, to, size) };
         });
     }
 
-    /// True if no two elements share memory, as far as sizes and strides alone say.
+    /// True if sizes and strides guarantee that no two elements overlap. False negatives are possible.
     pub(crate) fn is_injective(&self) -> bool {
         let mut axes: Vec<(usize, usize)> = self
             .strides
@@ -349,7 +349,7 @@ impl Described {
     }
 }
 
-/// Fresh memory with its first byte.
+/// Allocates a buffer; returns it with the address of its first byte.
 fn fresh(bytes: usize) -> Result<(Buffer, *mut u8), Failure> {
     let mut buffer = Buffer::alloc(bytes)?;
     let first = buffer
@@ -366,7 +366,7 @@ pub(crate) fn row_major(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// Calls `f` with the place of each element in row-major order.
+/// Calls `f` with the offset of each element in row-major order.
 fn walk(shape: &[usize], strides: &[isize], mut f: impl FnMut(isize)) {
     let both: Vec<[isize; 2]> = strides.iter().map(|&s| [s, 0]).collect();
     walk_both(shape, &both, |[place, _]| f(place));
@@ -391,17 +391,17 @@ fn walk_both(shape: &[usize], strides: &[[isize; 2]], mut f: impl FnMut([isize; 
     }
 }
 
-/// A managed tensor that was taken over.
+/// Owned managed tensor; its deleter is called on drop.
 pub(crate) struct Taken(NonNull<Managed>);
 
-// SAFETY: the producer's promise, by DLPack: the deleter may run on any thread, and nothing else is used.
+// SAFETY: DLPack requires that the deleter can be called on any thread; nothing else is accessed.
 unsafe impl Send for Taken {}
 // SAFETY: as above.
 unsafe impl Sync for Taken {}
 
 impl Taken {
     /// # Safety
-    /// The managed tensor is valid, and is released nowhere else.
+    /// The managed tensor is valid and is not released elsewhere.
     pub(crate) unsafe fn new(managed: NonNull<Managed>) -> Self {
         Self(managed)
     }
@@ -409,7 +409,7 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // SAFETY: it was taken over, and is released here alone. The deleter has its place in every version.
+        // SAFETY: this object owns the tensor and releases it once. The offset of the deleter is the same in all versions.
         unsafe {
             if let Some(deleter) = (*self.0.as_ptr()).deleter {
                 deleter(self.0.as_ptr());
@@ -418,7 +418,7 @@ impl Drop for Taken {
     }
 }
 
-/// A tensor given away.
+/// Exported tensor with the memory of its shape and strides.
 struct Given {
     managed: Managed,
     _shape: Vec<i64>,
@@ -427,18 +427,18 @@ struct Given {
 }
 
 unsafe extern "C" fn release(managed: *mut Managed) {
-    // SAFETY: `context` is the box that `give` made, released once by the promise of DLPack.
+    // SAFETY: `context` is the box allocated by `give`; DLPack requires that the consumer calls the deleter once.
     drop(unsafe { Box::from_raw((*managed).context.cast::<Given>()) });
 }
 
-/// Shape, strides and dtype of a tensor, as DLPack has them.
+/// Shape, strides and dtype of a tensor in the types of DLPack.
 pub(crate) fn description(tensor: &AnyTensor) -> Result<(Vec<i64>, Vec<i64>, DataType), Failure> {
     let shape = tensor.shape().iter().map(|&n| n as i64).collect();
     let strides = tensor.layout().strides().iter().map(|&s| s as i64).collect();
     Ok((shape, strides, data_type(tensor.dtype())?))
 }
 
-/// The struct for a tensor; shape and strides live as long as it is used.
+/// Describes a tensor. The result refers to the memory of the tensor, `shape` and `strides`.
 pub(crate) fn view(
     tensor: &AnyTensor,
     shape: &[i64],
@@ -457,7 +457,7 @@ pub(crate) fn view(
     }
 }
 
-/// A tensor for a consumer, which releases it.
+/// Exports a tensor to a consumer, which releases it by the deleter.
 pub(crate) fn give(tensor: AnyTensor, flags: u64) -> Result<NonNull<Managed>, Failure> {
     let (shape, strides, dtype) = description(&tensor)?;
     let version = Version { major: 1, minor: 1 };
@@ -472,7 +472,7 @@ pub(crate) fn give(tensor: AnyTensor, flags: u64) -> Result<NonNull<Managed>, Fa
     let given =
         Box::leak(Box::new(Given { managed, _shape: shape, _strides: strides, _tensor: tensor }));
     let given = NonNull::from(given);
-    // SAFETY: the box is leaked; one pointer to it, from which the other is made.
+    // SAFETY: the box is leaked, so the pointer is valid; the second pointer is derived from it.
     unsafe {
         (*given.as_ptr()).managed.context = given.as_ptr().cast();
         Ok(NonNull::new_unchecked(&raw mut (*given.as_ptr()).managed))

@@ -1,4 +1,4 @@
-//! Statuses, error objects, and the border that no panic crosses.
+//! Status codes, error objects, and the conversion of panics to errors at the C interface.
 
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,31 +10,31 @@ use t4a_tensor::TensorError;
 
 use crate::handle;
 
-/// The result of a function.
+/// Status code returned by all functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
-    /// All is well.
+    /// Success.
     Ok = 0,
-    /// Null pointers, numbers of arguments, data that is no operation.
+    /// Invalid argument: null pointer, wrong number of operands, text that is not an operation.
     Argument = 1,
-    /// Shapes that do not fit.
+    /// Incompatible shapes.
     Shape = 2,
-    /// Dtypes that do not fit.
+    /// Incompatible or unknown dtypes.
     Dtype = 3,
-    /// A matrix without the factorisation or the inverse.
+    /// Singular matrix, or a factorisation that does not exist or did not converge.
     Singular = 4,
-    /// A derivative that depends on an arbitrary choice of vectors.
+    /// Derivative that depends on an arbitrary choice of singular vectors or eigenvectors.
     Gauge = 5,
-    /// Memory, or its limit.
+    /// Failed allocation, or a memory limit.
     Memory = 6,
-    /// Devices, versions, forms that the library does not have.
+    /// Unsupported device, version or form of an operation.
     Unsupported = 7,
-    /// A fault of the library.
+    /// Internal error of the library.
     Internal = 255,
 }
 
-/// An error object.
+/// Error object of the C interface.
 #[derive(Debug)]
 pub struct Error {
     status: Status,
@@ -42,7 +42,7 @@ pub struct Error {
     batch: i64,
 }
 
-/// Why a function fails.
+/// Error of a function before it becomes an [`Error`] object.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: Status,
@@ -135,7 +135,7 @@ impl From<TensorError> for Failure {
     }
 }
 
-/// Runs a body: a panic is a failure.
+/// Runs `body` and converts a panic to a failure with status `Internal`.
 pub(crate) fn protected<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -145,14 +145,15 @@ pub(crate) fn protected<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<
     })
 }
 
-/// An error object for a caller.
+/// Allocates an error object, which the caller has to free.
 pub(crate) fn object_of(Failure { status, text, batch }: Failure) -> *mut Error {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     let batch = batch.map_or(-1, |batch| batch as i64);
     handle::made(Box::into_raw(Box::new(Error { status, text, batch }))).cast_mut()
 }
 
-/// Runs the body of a function: a failure or a panic is a status, and an object for the caller.
+/// Runs the body of a function of the C interface. Returns the status; a failure or a panic is written to `out` as an error
+/// object.
 ///
 /// # Safety
 /// `out` is null or valid for a write.
@@ -164,59 +165,59 @@ pub(crate) unsafe fn enter(
     let status = failure.as_ref().map_or(Status::Ok, |failure| failure.status);
     if !out.is_null() {
         let object = failure.map_or(std::ptr::null_mut(), object_of);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { out.write(object) };
     }
     status as c_int
 }
 
-/// The error of a handle.
+/// Dereferences an error handle.
 ///
 /// # Safety
 /// `error` is null, or an error that was not freed.
 unsafe fn get<'a>(error: *const Error) -> Option<&'a Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { handle::get(error, "the error") }.ok()
 }
 
-/// The status of an error; `T4A_OK` of null.
+/// Status of an error; `T4A_OK` for null.
 ///
 /// # Safety
 /// `error` is null, or an error that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_status(error: *const Error) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { get(error) }.map_or(Status::Ok, |error| error.status) as c_int
 }
 
-/// The text of an error, as long as that lives; empty of null.
+/// Message of an error, valid until the error is freed; empty for null.
 ///
 /// # Safety
 /// As [`t4a_error_status`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_text(error: *const Error) -> *const c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { get(error) }.map_or(c"".as_ptr(), |error| error.text.as_ptr())
 }
 
-/// The matrix of a batch that is to blame, or −1.
+/// Index of the matrix of a batch that caused the error, or −1.
 ///
 /// # Safety
 /// As [`t4a_error_status`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_batch(error: *const Error) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { get(error) }.map_or(-1, |error| error.batch)
 }
 
-/// Frees an error; null is nothing.
+/// Frees an error; does nothing for null.
 ///
 /// # Safety
 /// `error` is null, or an error that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_free(error: *mut Error) {
     if handle::released(error) {
-        // SAFETY: the caller's promise; errors are made by `Box::into_raw`.
+        // SAFETY: as the caller promises; errors are allocated by `Box::into_raw`.
         drop(unsafe { Box::from_raw(error) });
     }
 }

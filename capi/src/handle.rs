@@ -78,6 +78,6 @@ pub(crate) unsafe fn get<'a, T: 'static>(at: *const T, what: &str) -> Result<&'a
     if !table::contains(at) {
         return Err(Failure::argument(format!("{what} is a handle that was released")));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     Ok(unsafe { &*at })
 }

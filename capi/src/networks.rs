@@ -54,7 +54,7 @@ unsafe fn read<T: for<'a> Deserialize<'a>>(
     len: usize,
     what: &str,
 ) -> Result<T, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let bytes = unsafe { list(text.cast::<u8>(), len, what) }?;
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(bytes).map_err(|e| Failure::argument(format!("{what}: {e}")))
@@ -291,10 +291,10 @@ pub unsafe extern "C" fn t4a_ground_states(
 ) -> c_int {
     let run = || {
         check_process()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let problem: Problem = unsafe { read(problem, len, "the problem")? };
         let report = |state: usize, r: &Report| match progress {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             Some(f) => unsafe { f(context, state, r.step, r.energy, r.truncation, r.bond_dim) },
             None => 0,
         };
@@ -305,10 +305,10 @@ pub unsafe extern "C" fn t4a_ground_states(
             SiteKind::Electron => solve_any(&problem, electron(), report),
             SiteKind::Boson { most } => solve_any(&problem, boson(most)?, report),
         }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { hand_over(vec![written(&states)?], out, room, results) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, run) }
 }
 
@@ -405,7 +405,7 @@ unsafe fn train<T: Written>(
     let values = |points: &Points<'_>| -> Result<Vec<T>, String> {
         let indices: Vec<i64> = points.as_slice().iter().map(|&i| i as i64).collect();
         let mut values = vec![0.0; points.len() * T::DOUBLES];
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         match unsafe { f(context, indices.as_ptr(), points.len(), values.as_mut_ptr()) } {
             0 => Ok(values.chunks_exact(T::DOUBLES).map(T::of).collect()),
             code => Err(format!("it returned {code}")),
@@ -438,7 +438,7 @@ pub unsafe extern "C" fn t4a_cross_interpolation(
 ) -> c_int {
     let run = || {
         check_process()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (given, options) = unsafe {
             let options: TrainOptions = read(options, len, "the options")?;
             (list(sizes, sites, "the sizes of sites")?, options.options())
@@ -448,7 +448,7 @@ pub unsafe extern "C" fn t4a_cross_interpolation(
         let sizes = sizes.ok_or_else(|| {
             Failure::new(Status::Shape, format!("sites of the impossible sizes {given:?}"))
         })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe {
             let all = match is_complex {
                 0 => train::<f64>(&sizes, f, context, &options),
@@ -457,6 +457,6 @@ pub unsafe extern "C" fn t4a_cross_interpolation(
             hand_over(all?, out, room, results)
         }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, run) }
 }

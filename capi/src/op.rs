@@ -66,7 +66,7 @@ pub(crate) unsafe fn list<'a, T>(
     match (len, from.is_null()) {
         (0, _) => Ok(&[]),
         (_, true) => Err(Failure::null(what)),
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         _ => Ok(unsafe { std::slice::from_raw_parts(from, len) }),
     }
 }
@@ -76,7 +76,7 @@ pub(crate) unsafe fn list<'a, T>(
 /// # Safety
 /// As [`list`].
 pub(crate) unsafe fn flags(from: *const u8, len: usize, what: &str) -> Result<Vec<bool>, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     Ok(unsafe { list(from, len, what) }?.iter().map(|&flag| flag != 0).collect())
 }
 
@@ -116,7 +116,7 @@ fn semiring(name: &str) -> Result<FloatSemiring, Failure> {
 unsafe fn put(out: *mut *mut Op, any: AnyOperation) -> Result<(), Failure> {
     let out = NonNull::new(out).ok_or_else(|| Failure::null("the place of the result"))?;
     let op = handle::made(Box::into_raw(Box::new(Op { any, text: OnceLock::new() })));
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { out.write(op.cast_mut()) };
     Ok(())
 }
@@ -126,7 +126,7 @@ unsafe fn put(out: *mut *mut Op, any: AnyOperation) -> Result<(), Failure> {
 /// # Safety
 /// `op` is null or a handle that was not freed.
 pub(crate) unsafe fn of<'a>(op: *const Op) -> Result<&'a AnyOperation, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     Ok(&unsafe { handle::get(op, "the operation") }?.any)
 }
 
@@ -145,21 +145,21 @@ pub unsafe extern "C" fn t4a_op_einsum(
     error: *mut *mut Error,
 ) -> c_int {
     let make = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let operands = unsafe { list(operands, count, "the operands") }?;
         let mut all = Vec::with_capacity(count);
         for x in operands {
             known(x.size, size_of::<Operand>(), "an operand")?;
             let rank = rank(x.rank)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             let labels = unsafe { list(x.labels, rank, "labels") }?;
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             all.push((labels, sizes(unsafe { list(x.shape, rank, "a shape") }?)?));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let result = unsafe { list(result, rank(result_rank)?, "the labels of the result") }?;
         let mut own = ContractionOptions::default();
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         if let Some(given) = unsafe { options.as_ref() } {
             known(given.size, size_of::<EinsumOptions>(), "the options")?;
             if !given.semiring.is_null() {
@@ -176,10 +176,10 @@ pub unsafe extern "C" fn t4a_op_einsum(
         }
         let all: Vec<Labelled<'_>> =
             all.iter().map(|(labels, shape)| Labelled { labels, shape }).collect();
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { put(out, einsum(&all, result, own)?) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, make) }
 }
 
@@ -195,13 +195,13 @@ pub unsafe extern "C" fn t4a_op_parse(
     error: *mut *mut Error,
 ) -> c_int {
     let parse = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let text = unsafe { list(text.cast::<u8>(), len, "the text") }?;
         let text = std::str::from_utf8(text).map_err(|e| Failure::argument(e.to_string()))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { put(out, AnyOperation::from_text(text)?) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, parse) }
 }
 
@@ -212,13 +212,13 @@ pub unsafe extern "C" fn t4a_op_parse(
 /// `op` is null or a handle; `buffer` is null or valid for `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_op_text(op: *const Op, buffer: *mut c_char, room: usize) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let Ok(op) = (unsafe { handle::get(op, "the operation") }) else { return 0 };
     let find = || op.text.get_or_init(|| op.any.to_text().unwrap_or_default());
     let text = std::panic::catch_unwind(AssertUnwindSafe(find)).map_or("", String::as_str);
     if !buffer.is_null() && room > 0 {
         let len = text.len().min(room - 1);
-        // SAFETY: the caller's promise; `len` and one byte more fit.
+        // SAFETY: as the caller promises; `len` and one byte more fit.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast(), len);
             buffer.add(len).write(0);
@@ -241,13 +241,13 @@ pub unsafe extern "C" fn t4a_op_jvp(
     error: *mut *mut Error,
 ) -> c_int {
     let make = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (op, moving) = unsafe { (of(op)?, flags(moving, count, "the flags of operands")?) };
         let moving = parts::operand_flags(op, &moving)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { put(out, Jvp::new(op.clone(), moving)?.into()) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, make) }
 }
 
@@ -265,12 +265,12 @@ pub unsafe extern "C" fn t4a_op_vjp(
     out: *mut *mut Op,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let make = || unsafe {
         let (op, given, wanted) = vjp_flags(op, given, results, wanted, operands)?;
         put(out, Vjp::new(op.clone(), given, wanted)?.into())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, make) }
 }
 
@@ -285,7 +285,7 @@ unsafe fn vjp_flags<'a>(
     wanted: *const u8,
     operands: usize,
 ) -> Result<(&'a AnyOperation, Vec<bool>, Vec<bool>), Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let (op, given, wanted) = unsafe {
         let given = flags(given, results, "the flags of results")?;
         (of(op)?, given, flags(wanted, operands, "the flags of operands")?)
@@ -308,14 +308,14 @@ pub unsafe extern "C" fn t4a_op_vjp_of_results(
     out: *mut *mut Op,
     error: *mut *mut Error,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let make = || unsafe {
         let (op, given, wanted) = vjp_flags(op, given, results, wanted, operands)?;
         let made = Vjp::of_results(op.clone(), given, wanted);
         let unsupported = |e: OperationError| Failure::new(Status::Unsupported, e.to_string());
         put(out, made.map_err(unsupported)?.into())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, make) }
 }
 
@@ -334,11 +334,11 @@ pub unsafe extern "C" fn t4a_op_batch(
     error: *mut *mut Error,
 ) -> c_int {
     let make = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (op, differ) = unsafe { (of(op)?, flags(differ, count, "the flags of operands")?) };
         let differ = parts::operand_flags(op, &differ)?;
         match op.on_batch(size, &differ) {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             Some(OnBatch::Front { op, .. }) => unsafe { put(out, op) },
             _ => {
                 let text = format!("{} has no batch of these operands in front", op.name());
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn t4a_op_batch(
             }
         }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, make) }
 }
 
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn t4a_op_results(
     error: *mut *mut Error,
 ) -> c_int {
     let find = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (op, inputs) = unsafe { (of(op)?, list(inputs, count, "the operands")?) };
         let meta = |x: &TensorMeta| {
             known(x.size, size_of::<TensorMeta>(), "an operand")?;
@@ -375,7 +375,7 @@ pub unsafe extern "C" fn t4a_op_results(
         let metas: Vec<Meta> = inputs.iter().map(meta).collect::<Result<_, Failure>>()?;
         let found = parts::join_metas(op, &op.returns(&parts::split_metas(&metas))?)?;
         if !results.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             unsafe { results.write(found.len()) };
         }
         if out.is_null() {
@@ -389,12 +389,12 @@ pub unsafe extern "C" fn t4a_op_results(
             let (size, dtype) = (size_of::<TensorMeta>(), dlpack::data_type(x.dtype)?);
             let mut shape = [0; MAX_RANK];
             shape.iter_mut().zip(&x.shape).for_each(|(to, &size)| *to = size as i64);
-            // SAFETY: the caller's promise, and there is room.
+            // SAFETY: as the caller promises, and there is room.
             unsafe { out.add(i).write(TensorMeta { size, rank: rank as i32, dtype, shape }) };
         }
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, find) }
 }
 
@@ -405,7 +405,7 @@ pub unsafe extern "C" fn t4a_op_results(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_op_free(op: *mut Op) {
     if handle::released(op) {
-        // SAFETY: the caller's promise; handles are made by `Box::into_raw`.
+        // SAFETY: as the caller promises; handles are made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(op) });
     }
 }

@@ -174,7 +174,7 @@ unsafe fn array(
     x: *mut Object,
     what: std::fmt::Arguments<'_>,
 ) -> Option<Result<Described, Failure>> {
-    // SAFETY: the caller's promise; NumPy keeps as many dims and strides as axes.
+    // SAFETY: as the caller promises; NumPy keeps as many dims and strides as axes.
     unsafe {
         let x = &*x.cast::<Array>();
         let descr = &*x.descr;
@@ -229,7 +229,7 @@ unsafe fn operand(py: &Symbols, x: *mut Object, i: usize) -> Option<Result<Descr
 /// # Safety
 /// With the lock of the interpreter; `tuple` is one.
 unsafe fn operands(py: &Symbols, tuple: *mut Object) -> Option<Result<Vec<Described>, Failure>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let count = unsafe { (py.py_tuple_size)(tuple) };
     let mut all = Vec::with_capacity(count.max(0) as usize);
     for i in 0..count {
@@ -320,7 +320,7 @@ unsafe fn made(py: &Symbols, kind: usize, x: AnyTensor) -> Returned {
         let &(_, number) = known.ok_or_else(|| {
             Failure::new(Status::Dtype, format!("NumPy has no arrays of {}", x.dtype().name()))
         })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         return Ok(unsafe { new_array(py, x, number) });
     }
     let exchange = EXCHANGE.get().ok_or_else(|| Failure::argument("there is no such framework"))?;
@@ -384,7 +384,7 @@ unsafe fn arguments<'a, const N: usize>(
     from: Arguments,
     count: isize,
 ) -> Option<&'a [*mut Object; N]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     (count == N as isize).then(|| unsafe { &*from.cast::<[*mut Object; N]>() })
 }
 
@@ -410,7 +410,7 @@ unsafe extern "C" fn run(_: *mut Object, from: Arguments, count: isize) -> *mut 
 /// # Safety
 /// With the lock of the interpreter.
 unsafe fn list(py: &Symbols, kind: usize, all: Vec<AnyTensor>) -> Returned {
-    // SAFETY: the caller's promise; the list takes each object over.
+    // SAFETY: as the caller promises; the list takes each object over.
     unsafe {
         let list = (py.py_list_new)(all.len() as isize);
         for (i, x) in all.into_iter().enumerate() {
@@ -459,7 +459,7 @@ fn known() -> &'static RefCell<HashMap<u64, Vec<Entry>>> {
 /// # Safety
 /// With the lock of the interpreter.
 unsafe fn hash(py: &Symbols, key: *mut Object, described: &[Described]) -> Option<u64> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let own = unsafe { (py.py_object_hash)(key) };
     if own == -1 {
         // SAFETY: as above: the exception says that there is none.
@@ -488,7 +488,7 @@ unsafe fn look(
     key: *mut Object,
     described: &[Described],
 ) -> Option<(*const Op, bool, *mut Object)> {
-    // SAFETY: the caller's promise. Keys are tuples of strings and numbers: comparing them runs no code of others.
+    // SAFETY: as the caller promises. Keys are tuples of strings and numbers: comparing them runs no code of others.
     unsafe {
         let hash = hash(py, key, described)?;
         let known = known().try_borrow().ok()?;
@@ -587,7 +587,7 @@ static METHODS: [MethodDef; 4] = [
 /// `symbols` is null, or valid with addresses of a CPython with a lock and of NumPy 2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_python(symbols: *const Symbols) -> *mut Object {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let Some(given) = NonNull::new(symbols.cast_mut()) else { return null_mut() };
     // SAFETY: as above: every version of the struct begins with its size.
     let size = unsafe { (*given.as_ptr().cast::<usize>()).to_owned() };

@@ -43,10 +43,10 @@ impl Borrowed {
     unsafe fn read(inputs: &[*const DlTensor]) -> Result<Self, Failure> {
         let mut described = Vec::with_capacity(inputs.len());
         for (i, &x) in inputs.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             described.push(unsafe { Described::read(x, format_args!("operand {i}")) }?);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { Self::of(described) }
     }
 
@@ -55,7 +55,7 @@ impl Borrowed {
     pub(crate) unsafe fn of(described: Vec<Described>) -> Result<Self, Failure> {
         let mut tensors = Vec::with_capacity(described.len());
         for x in &described {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             let tensor = unsafe { x.clone().into_tensor(Box::new(())) }?;
             tensors.extend(parts::split(tensor)?);
         }
@@ -88,7 +88,7 @@ impl Borrowed {
         count: *mut usize,
     ) -> Result<(), Failure> {
         let all = all.into_iter().map(|x| self.own(x)).collect::<Result<Vec<_>, _>>()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { hand_over(all, out, room, count) }
     }
 }
@@ -102,7 +102,7 @@ pub(crate) unsafe fn results(
     described: Vec<Described>,
 ) -> Result<Vec<AnyTensor>, Failure> {
     check_process()?;
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let mut lent = unsafe { Borrowed::of(described)? };
     let operands = std::mem::take(&mut lent.tensors);
     let mut all = parts::join(op, op.run(operands)?)?;
@@ -144,11 +144,11 @@ pub(crate) unsafe fn hand_over(
         }
     }
     for (i, &handle) in handles.iter().enumerate() {
-        // SAFETY: the caller's promise, and there is room.
+        // SAFETY: as the caller promises, and there is room.
         unsafe { out.add(i).write(handle) };
     }
     if !count.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { count.write(handles.len()) };
     }
     Ok(())
@@ -171,15 +171,15 @@ pub unsafe extern "C" fn t4a_run(
 ) -> c_int {
     let run = || {
         check_process()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (op, mut lent) =
             unsafe { (of(op)?, Borrowed::read(list(inputs, count, "the operands")?)?) };
         let operands = std::mem::take(&mut lent.tensors);
         let all = parts::join(op, op.run(operands)?)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { lent.hand_over(all, out, room, results) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, run) }
 }
 
@@ -225,7 +225,7 @@ pub(crate) unsafe fn into(
     let all = parts::join(op, op.run(operands)?)?;
     for (x, place) in all.into_iter().zip(places) {
         let x = if x.dtype() == place.dtype { x } else { x.cast(place.dtype)? };
-        // SAFETY: the caller's promise; shapes and dtypes agree, the memory is apart from operands.
+        // SAFETY: as the caller promises; shapes and dtypes agree, the memory is apart from operands.
         unsafe { place.write(&x) };
     }
     Ok(())
@@ -246,20 +246,20 @@ pub unsafe extern "C" fn t4a_run_into(
 ) -> c_int {
     let run = || {
         check_process()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (op, lent, out) = unsafe {
             let lent = Borrowed::read(list(inputs, count, "the operands")?)?;
             (of(op)?, lent, list(out, results, "the results")?)
         };
         let mut places = Vec::with_capacity(results);
         for (i, &x) in out.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             places.push(unsafe { Described::read(x, format_args!("result {i}")) }?);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { into(op, lent, &places) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, run) }
 }
 
@@ -299,14 +299,14 @@ pub unsafe extern "C" fn t4a_run_saved(
         if saved.is_null() {
             return Err(Failure::null("the place of what is saved"));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (op, inputs, wanted) = unsafe {
             let wanted = flags(wanted, count, "the flags of operands")?;
             (of(op)?, list(inputs, count, "the operands")?, wanted)
         };
         let mut tensors = Vec::with_capacity(inputs.len());
         for (i, &x) in inputs.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             let x = unsafe { handle::get(x, &format!("operand {i}")) }?;
             tensors.extend(parts::split(x.any.clone())?);
         }
@@ -329,15 +329,15 @@ pub unsafe extern "C" fn t4a_run_saved(
         let keep = Kept::new(op.keep(&wanted), &values, &forward);
         let hidden = forward.hidden.len();
         let all = parts::join(op, op.returned(&metas, forward)?)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { hand_over(all, out, room, results)? };
         let keep =
             Saved { op: op.clone(), inputs: metas, results: own, hidden, kept: keep, wanted };
-        // SAFETY: the caller's promise, and it is not null.
+        // SAFETY: as the caller promises, and it is not null.
         unsafe { saved.write(handle::made(Box::into_raw(Box::new(keep))).cast_mut()) };
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, run) }
 }
 
@@ -413,7 +413,7 @@ pub unsafe extern "C" fn t4a_saved_vjp(
 ) -> c_int {
     let run = || {
         check_process()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let (saved, given) = unsafe {
             let saved = handle::get(saved, "what was saved")?;
             (saved, list(cotangents, count, "the cotangents")?)
@@ -425,7 +425,7 @@ pub unsafe extern "C" fn t4a_saved_vjp(
                 tensors.push(None);
                 continue;
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             unsafe {
                 let x = Described::read(x, format_args!("cotangent {i}"))?;
                 tensors.push(Some(x.clone().into_tensor(Box::new(()))?));
@@ -435,10 +435,10 @@ pub unsafe extern "C" fn t4a_saved_vjp(
         let lent = Borrowed { tensors: Vec::new(), described };
         let all = saved.vjp(&tensors)?;
         drop(tensors);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { lent.hand_over(all, out, room, results) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, run) }
 }
 
@@ -449,7 +449,7 @@ pub unsafe extern "C" fn t4a_saved_vjp(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_saved_free(saved: *mut Saved) {
     if handle::released(saved) {
-        // SAFETY: the caller's promise; made by `Box::into_raw`.
+        // SAFETY: as the caller promises; made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(saved) });
     }
 }

@@ -45,7 +45,7 @@ impl Tensor {
     /// `tensor` is null or a handle that was not released.
     pub(crate) unsafe fn release(tensor: *const Tensor) {
         if handle::released(tensor) {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             drop(unsafe { Arc::from_raw(tensor) });
         }
     }
@@ -58,7 +58,7 @@ impl Tensor {
 unsafe fn put(out: *mut *const Tensor, any: AnyTensor) -> Result<(), Failure> {
     let out = NonNull::new(out).ok_or_else(|| Failure::null("the place of the result"))?;
     let handle = Tensor::handle(any)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { out.write(handle) };
     Ok(())
 }
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn t4a_tensor_take(
 ) -> c_int {
     let take = || {
         let managed = NonNull::new(managed).ok_or_else(|| Failure::null("the tensor"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let owner = unsafe { Taken::new(managed) };
         if out.is_null() {
             return Err(Failure::null("the place of the result"));
@@ -88,14 +88,14 @@ pub unsafe extern "C" fn t4a_tensor_take(
             let text = format!("DLPack {}.{} is given, 1 is known", version.major, version.minor);
             return Err(Failure::new(Status::Unsupported, text));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe {
             let described =
                 Described::read(&raw const (*managed.as_ptr()).tensor, format_args!("the tensor"))?;
             put(out, described.into_tensor(Box::new(owner))?)
         }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, take) }
 }
 
@@ -110,10 +110,10 @@ pub unsafe extern "C" fn t4a_tensor_copy(
     error: *mut *mut Error,
 ) -> c_int {
     let copy = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { put(out, Described::read(tensor, format_args!("the tensor"))?.copy()?) }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, copy) }
 }
 
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn t4a_tensor_give(
         if !handle::released(tensor) {
             return Err(Failure::argument("the tensor is a handle that was released"));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         let held = unsafe { Arc::from_raw(tensor) };
         let out = NonNull::new(out).ok_or_else(|| Failure::null("the place of the result"))?;
         if flags & !(WRITABLE | COLUMN_MAJOR | STRIDED) != 0 {
@@ -174,11 +174,11 @@ pub unsafe extern "C" fn t4a_tensor_give(
             }
         }
         let given = dlpack::give(any, read_only)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { out.write(given.as_ptr()) };
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { enter(error, give) }
 }
 
@@ -188,10 +188,10 @@ pub unsafe extern "C" fn t4a_tensor_give(
 /// `tensor` is null or a handle that was not released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_tensor_retain(tensor: *const Tensor) -> *const Tensor {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     match unsafe { handle::get(tensor, "the tensor") } {
         Ok(_) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller promises.
             unsafe { Arc::increment_strong_count(tensor) };
             handle::made(tensor)
         }
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn t4a_tensor_retain(tensor: *const Tensor) -> *const Tens
 /// `tensor` is null or a handle that was not released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_tensor_release(tensor: *const Tensor) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { Tensor::release(tensor) };
 }
 
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn t4a_tensor_release(tensor: *const Tensor) {
 /// `tensor` is null or a handle that was not released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_tensor_view(tensor: *const Tensor) -> *const DlTensor {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { handle::get(tensor, "the tensor") }
         .map_or(std::ptr::null(), |tensor| &raw const tensor.view)
 }

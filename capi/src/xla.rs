@@ -16,7 +16,7 @@ use crate::dlpack::Described;
 use crate::error::{Failure, Status};
 use crate::run::{Borrowed, into};
 
-/// Operations that were read.
+/// Maximum number of parsed operations in the cache.
 const CAPACITY: usize = 512;
 
 #[repr(C)]
@@ -26,7 +26,7 @@ struct Extension {
     next: *mut Extension,
 }
 
-/// The extension that wants to know the version.
+/// Kind of the extension by which XLA queries the version.
 const METADATA: i32 = 1;
 
 #[repr(C)]
@@ -57,7 +57,7 @@ struct ErrorCreate {
     code: i32,
 }
 
-/// The beginning of the table of functions.
+/// First fields of the function table of XLA.
 #[repr(C)]
 struct Api {
     size: usize,
@@ -67,7 +67,7 @@ struct Api {
     error: unsafe extern "C" fn(*mut ErrorCreate) -> *mut c_void,
 }
 
-/// Arguments or results.
+/// List of arguments or of results.
 #[repr(C)]
 struct List {
     size: usize,
@@ -96,7 +96,7 @@ struct Attributes {
 const BUFFER: i32 = 1;
 const STRING: i32 = 4;
 
-/// The beginning of a call.
+/// First fields of a call frame.
 #[repr(C)]
 pub struct CallFrame {
     size: usize,
@@ -141,11 +141,11 @@ fn dtype(code: i32) -> Result<DType, Failure> {
 }
 
 /// # Safety
-/// The list is one of XLA.
+/// The list was passed by XLA.
 unsafe fn buffers(list: &List, what: &str) -> Result<Vec<Described>, Failure> {
     let mut all = Vec::new();
     for i in 0..list.count.max(0) as usize {
-        // SAFETY: the caller's promise: as many kinds and items, buffers with as many dims.
+        // SAFETY: as the caller promises: `kinds` and `items` have `count` entries, and each buffer has as many sizes as axes.
         let (kind, buffer) = unsafe { (*list.kinds.add(i), *list.items.add(i)) };
         if kind != BUFFER {
             return Err(Failure::argument(format!("{what} {i} is no array")));
@@ -163,12 +163,12 @@ unsafe fn buffers(list: &List, what: &str) -> Result<Vec<Described>, Failure> {
 }
 
 /// # Safety
-/// The attributes are those of XLA.
+/// The attributes were passed by XLA.
 unsafe fn text(attributes: &Attributes) -> Result<&str, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let string = |span: *const Span| unsafe { std::slice::from_raw_parts((*span).at, (*span).len) };
     for i in 0..attributes.count.max(0) as usize {
-        // SAFETY: as above: as many kinds, names and values.
+        // SAFETY: as above: `kinds`, `names` and `values` have `count` entries.
         let (kind, name, value) = unsafe {
             (*attributes.kinds.add(i), *attributes.names.add(i), *attributes.values.add(i))
         };
@@ -180,25 +180,25 @@ unsafe fn text(attributes: &Attributes) -> Result<&str, Failure> {
     Err(Failure::argument("the attribute text, an operation, is missing"))
 }
 
-/// An operation that was read.
+/// Parsed operation with its text.
 #[derive(Debug)]
 struct Known {
     text: String,
     op: AnyOperation,
 }
 
-/// Operations by the addresses of their texts, which XLA keeps with an executable.
+/// Number of recent operations per thread, found by the address of the text, which is fixed for an executable.
 const RECENT: usize = 16;
 
 thread_local! {
     static LAST: RefCell<VecDeque<(usize, Arc<Known>)>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// The operation of a text, read once.
+/// Operation of a text, from the caches if possible.
 fn operation(text: &str) -> Result<Arc<Known>, Failure> {
     let at = text.as_ptr() as usize;
     LAST.with_borrow_mut(|last| {
-        // Another executable may have another text at this address.
+        // After an executable is freed, the address may belong to another text.
         if let Some((_, known)) = last.iter().find(|(own, known)| *own == at && known.text == text)
         {
             return Ok(known.clone());
@@ -226,9 +226,9 @@ fn read(text: &str) -> Result<Arc<Known>, Failure> {
 }
 
 /// # Safety
-/// The frame is one of XLA.
+/// The frame was passed by XLA.
 unsafe fn execute(frame: &CallFrame) -> Result<(), Failure> {
-    // SAFETY: the caller's promise; XLA lends arguments and results for the call, apart from each other.
+    // SAFETY: as the caller promises; arguments and results are valid during the call and do not overlap.
     unsafe {
         let known = operation(text(&frame.attributes)?)?;
         let lent = Borrowed::of(buffers(&frame.arguments, "operand")?)?;
@@ -236,34 +236,34 @@ unsafe fn execute(frame: &CallFrame) -> Result<(), Failure> {
     }
 }
 
-/// The handler of a custom call: `jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(lib.t4a_xla_execute))`. Returns null,
-/// or an error of XLA.
+/// Handler of custom calls: `jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(lib.t4a_xla_execute))`. Returns null
+/// or an error object of XLA.
 ///
 /// # Safety
-/// `frame` is null, or a call of XLA.
+/// `frame` is null or a call frame of XLA.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_xla_execute(frame: *mut CallFrame) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let Some(frame) = (unsafe { frame.as_ref() }) else { return std::ptr::null_mut() };
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     if let Some(extension) = unsafe { frame.extension.as_ref() }
         && extension.kind == METADATA
     {
-        // SAFETY: an extension of this kind; the frame has nothing else then.
+        // SAFETY: an extension of this kind has this type; the other fields of the frame are not set then.
         unsafe {
             let metadata = (*frame.extension.cast::<MetadataExtension>()).metadata;
             ((*metadata).version.major, (*metadata).version.minor) = (0, 1);
         }
         return std::ptr::null_mut();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let result = catch_unwind(AssertUnwindSafe(|| unsafe { execute(frame) }));
     let failure = match result {
         Ok(Ok(())) => return std::ptr::null_mut(),
         Ok(Err(failure)) => failure,
         Err(_) => Failure::new(Status::Internal, "a fault of the library"),
     };
-    // INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL.
+    // XLA_FFI_Error_Code: INVALID_ARGUMENT 3, RESOURCE_EXHAUSTED 8, UNIMPLEMENTED 12, INTERNAL 13.
     let code = match failure.status() {
         Status::Memory => 8,
         Status::Unsupported => 12,
@@ -273,6 +273,6 @@ pub unsafe extern "C" fn t4a_xla_execute(frame: *mut CallFrame) -> *mut c_void {
     let message = CString::new(failure.text().replace('\0', " ")).unwrap_or_default();
     let (size, extension) = (size_of::<ErrorCreate>(), std::ptr::null_mut());
     let mut create = ErrorCreate { size, extension, message: message.as_ptr(), code };
-    // SAFETY: the table of XLA; it copies the message.
+    // SAFETY: the function table was passed by XLA; the function copies the message.
     unsafe { ((*frame.api).error)(&raw mut create) }
 }

@@ -9,14 +9,14 @@ from ._library import ArgumentError, Managed, UnsupportedError, lib, raise_error
 
 
 def _function(name, result, *arguments):
-    # A separate object: functions of `pythonapi`, and the argument types set on them, are shared by all packages.
+    # A separate function object, since argument types set on `pythonapi` itself would affect other packages.
     return ctypes.PYFUNCTYPE(result, *arguments)((name, pythonapi))
 
 
 capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
 release_object = _function("Py_DecRef", None, py_object)
 _new = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
-# The same for a bare pointer: a reference to a capsule in destruction must not be counted.
+# Version for a raw pointer: the reference count of a capsule must not change during its destruction.
 _pointer_of = _function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 _valid = _function("PyCapsule_IsValid", ctypes.c_int, c_void_p, c_char_p)
 
@@ -47,7 +47,7 @@ def borrowed(x):
 
 
 def given(handle):
-    """DLPack tensor of a handle, for a consumer that may write to it; releases the handle."""
+    """Converts a handle to a DLPack tensor for a consumer, which may write to it; releases the handle."""
     managed, error = c_void_p(), c_void_p()
     if lib.t4a_tensor_give(handle, 1, byref(managed), byref(error)):
         raise_error(error)
@@ -55,7 +55,7 @@ def given(handle):
 
 
 class Result:
-    """A tensor of the library that one consumer can take: `numpy.from_dlpack(result)`."""
+    """Result of an operation. It can be consumed once by DLPack: `numpy.from_dlpack(result)`."""
 
     __slots__ = ("_handle",)
 
@@ -79,7 +79,7 @@ class Result:
 
 
 def _release(capsule):
-    # The consumer renames a capsule.
+    # A consumer renames the capsule; the tensor of an unconsumed capsule is released here.
     at = _pointer_of(capsule, _VERSIONED) if _valid(capsule, _VERSIONED) else None
     if at:
         managed = cast(at, POINTER(Managed))

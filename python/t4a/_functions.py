@@ -1,4 +1,4 @@
-"""The functions, once for all kinds of arrays."""
+"""Definitions of the functions, shared by the modules for NumPy, PyTorch and JAX."""
 
 import json
 from functools import lru_cache
@@ -14,20 +14,20 @@ def _degeneracy(check_gauge):
 
 @lru_cache(maxsize=512)
 def _named(name, **options):
-    """The operation of a name and options, which are hashable."""
+    """The operation with this name and these options, which must be hashable."""
     return Op.of({name: options or None})
 
 
 @lru_cache(maxsize=512)
 def _of_matrices(name, is_complex, **options):
-    """An operation of linear algebra."""
+    """The operation of linear algebra with this name and these options."""
     if "degeneracy" in options:
         options["degeneracy"] = _degeneracy(options["degeneracy"])
     return Op.of({"linalg": {"op": {name: options or None}, "complex": is_complex}})
 
 
 def _subscripts(text, ranks):
-    """Integer labels of operands and result, of a text as `numpy.einsum` has it."""
+    """Integer labels of operands and result, from subscripts in the syntax of `numpy.einsum`."""
     text = text.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -43,7 +43,7 @@ def _subscripts(text, ranks):
         if dots:
             hidden = rank - len(before) - len(after)
             behind = max(behind, hidden)
-            # Counted from the right, below all letters.
+            # Labels of the ellipsis are negative, counted from the right.
             middle = list(range(-hidden, 0))
         else:
             middle = []
@@ -69,7 +69,7 @@ def _optima(op, of):
 
 
 def _summed(subscripts, shapes):
-    """Sizes of summed labels in the order of their first places."""
+    """Sizes of the summed labels, in the order of their first occurrence."""
     if isinstance(subscripts, str):
         labels, result = _subscripts(subscripts, [len(shape) for shape in shapes])
         name = lambda label: chr(label) if label >= 0 else label
@@ -89,14 +89,14 @@ def _unknown(key, operands):
 
 
 def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
-    """The functions over `apply(op, *arrays)`, which returns a list of arrays. `name_of` is of a dtype, `known(key, operands)`
-    the result of a contraction that is kept, or None, and `detach` cuts an array off from derivatives."""
+    """Builds the functions from `apply(op, *arrays)`, which returns a list of arrays. `name_of(dtype)` is the name of a dtype,
+    `known(key, operands)` the result of a cached contraction or None, and `detach` removes an array from the tape."""
 
     def dtype_of(x):
         return name_of(x.dtype)
 
     def joint(names):
-        # The complex dtype that all operands have to have, or None.
+        # Common complex dtype of all operands; None if all are real.
         if not any(name.startswith("complex") for name in names):
             return None
         return "complex128" if any(name in ("complex128", "float64") for name in names) else "complex64"
@@ -112,11 +112,11 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return apply(_of_matrices(name, is_complex, **options), *operands)
 
     def einsum(subscripts, *operands, semiring="standard", memory=None):
-        """The contraction that `subscripts` describe, as in `numpy.einsum`; or integer labels:
-        `einsum([[1, 2], [2, 3], [1, 3]], a, b)`, those of the result last.
+        """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
+        `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
-        `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bytes for
-        intermediate tensors; sums that need more are done in slices.
+        `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
+        bytes of intermediate tensors; contractions that need more are sliced.
         """
         if not isinstance(subscripts, str):
             subscripts = tuple(map(tuple, subscripts))
@@ -129,7 +129,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         try:
             op, name, number = contraction(subscripts, semiring, memory, *described)
         except TypeError:
-            # Sizes that a compiler keeps open are fixed here: a plan is of one set of shapes.
+            # Symbolic sizes of a compiler become constants, since a plan is valid for one set of shapes.
             described = [(tuple(map(int, shape)), dtype) for shape, dtype in described]
             op, name, number = contraction(subscripts, semiring, memory, *described)
         if name is None and known is not _unknown:
@@ -137,7 +137,8 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return apply_to(op, name, number, operands)[0]
 
     def apply_to(op, name, number, operands):
-        # Results of a contraction on operands that are cast; the first one has an axis more if the result is a number.
+        # Applies a contraction to operands cast to the dtype `name`. If `number`, the first operand and the results have an
+        # additional leading axis of size 1.
         if name is not None:
             operands = [x if dtype_of(x) == name else cast(x, name) for x in operands]
         if number:
@@ -146,7 +147,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return [x[0] for x in results] if number else results
 
     def optima(of, subscripts, operands, semiring):
-        # Results of an operation on optimal assignments, and labels that are summed with their sizes.
+        # Results of an operation on optimal assignments, and the sizes of the summed labels.
         operands = tuple(map(asarray, operands))
         if detach is not None:
             operands = tuple(map(detach, operands))
@@ -159,9 +160,9 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return apply_to(_optima(op, of), name, number, operands), _summed(subscripts, [shape for shape, _ in described])
 
     def argmax_einsum(subscripts, *operands, semiring="max_plus"):
-        """The contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min"), and where its optimum is: a
-        dictionary from summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several
-        optima the first one counts, the last label fastest; -1 where the result is the zero of the semiring. No derivative."""
+        """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
+        each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
+        one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative."""
         (value, number), summed = optima("argmax", subscripts, operands, semiring)
         indices = {}
         for label, size in reversed(summed.items()):
@@ -171,19 +172,20 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return value, dict(reversed(indices.items()))
 
     def counting_einsum(subscripts, *operands, semiring="max_plus"):
-        """The contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
+        """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
         it, `int64` of the shape of the result. No derivative."""
         (value, count), _ = optima("count", subscripts, operands, semiring)
         return value, count
 
     def k_best_einsum(subscripts, *operands, k, semiring="max_plus"):
         """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
-        preference: values attained twice are there twice, missing ones are the zero of the semiring. No derivative."""
+        preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
+        derivative."""
         return optima(("best", k), subscripts, operands, semiring)[0][0]
 
     @lru_cache(maxsize=512)
     def contraction(subscripts, semiring, memory, *described):
-        # The operation, the dtype to cast to, and if the result has no axes.
+        # The operation, the dtype to which operands are cast (or None), and whether the result has no axes.
         shapes, names = [tuple(shape) for shape, _ in described], [name_of(dtype) for _, dtype in described]
         if isinstance(subscripts, str):
             labels, result = _subscripts(subscripts, [len(shape) for shape in shapes])
@@ -195,7 +197,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
             raise ArgumentError("a contraction of nothing")
         number = len(result) == 0
         if number:
-            # A batch of numbers has no form of its own; of vectors of one number it has.
+            # A contraction to a scalar cannot be batched; one to a vector of length 1 can.
             axis = 1 + max((label for term in labels for label in term), default=0)
             labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
         name = joint(names)
@@ -224,9 +226,9 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
     def svd(x, check_gauge=True):
         """U [..., m, k], S [..., k], Vh [..., k, n] with k = min(m, n).
 
-        A derivative through vectors is refused (GaugeError) if it depends on their arbitrary phases or basis. Second
-        derivatives of complex ones are taken apart by the tape, and parts depend on phases where the sum does not: they
-        need `check_gauge=False`.
+        A derivative that depends on the arbitrary phases or basis of the vectors raises GaugeError. Second derivatives
+        of complex matrices need `check_gauge=False`: the tape computes them in parts, which may depend on the phases
+        although their sum does not.
         """
         u, s, vh = matrices("svd", x, vectors="thin", degeneracy=bool(check_gauge))
         return u, s[..., 0, :], vh
@@ -236,7 +238,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return matrices("svdvals", x)[0][..., 0, :]
 
     def qr(x):
-        """Q [..., m, k], R [..., k, n]; the diagonal of R is not negative."""
+        """Q [..., m, k], R [..., k, n]; the diagonal of R is nonnegative."""
         return tuple(matrices("qr", x, columns="thin"))
 
     def cholesky(x):
@@ -266,7 +268,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return sign[..., 0, 0], log[..., 0, 0]
 
     def solve(a, b):
-        """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is one matrix; x is as b."""
+        """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b."""
         a, b = arrays(a, b)
         if len(b.shape) == 1:
             return matrices("solve", a, b[:, None])[0][:, 0]
@@ -301,36 +303,36 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return apply(_named("cumulative", kind=name, **along(x, axis, reverse)), x)[0]
 
     def cumsum(x, axis=0, reverse=False):
-        """Running sums along an axis; x of any shape, as the result."""
+        """Cumulative sums along an axis; the result has the shape of x."""
         return running("sum", x, axis, reverse)
 
     def cumprod(x, axis=0, reverse=False):
-        """Running products along an axis."""
+        """Cumulative products along an axis."""
         return running("product", x, axis, reverse)
 
     def cummax(x, axis=0, reverse=False):
-        """Running maxima along an axis."""
+        """Cumulative maxima along an axis."""
         return running("max", x, axis, reverse)
 
     def cummin(x, axis=0, reverse=False):
-        """Running minima along an axis."""
+        """Cumulative minima along an axis."""
         return running("min", x, axis, reverse)
 
     def logcumsumexp(x, axis=0, reverse=False):
-        """ln of running sums of exp(x) along an axis."""
+        """ln of cumulative sums of exp(x) along an axis."""
         return running("log_sum_exp", x, axis, reverse)
 
     def linear_recurrence(a, b, axis=0, reverse=False):
-        """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h of one shape."""
+        """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h have the same shape."""
         a, b = arrays(a, b)
         return apply(_named("linear_recurrence", **along(a, axis, reverse), initial=False), a, b)[0]
 
     def matrix_recurrence(a, b, reverse=False):
-        """H[t] = A[t] H[t - 1] + B[t] from zero: `a` [..., n, d, d], `b` [..., n, d, k], H as `b`."""
+        """H[t] = A[t] H[t - 1] + B[t] with H[-1] = 0: `a` [..., n, d, d], `b` [..., n, d, k]; H has the shape of `b`."""
         return apply(_named("matrix_recurrence", reverse=bool(reverse), initial=False), *arrays(a, b))[0]
 
     def matrix_scan(x, semiring="standard", axis=0, reverse=False, exclusive=False):
-        """Running products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
+        """Cumulative products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
         `einsum`. `exclusive`: without x[t]. `reverse`: x[n - 1] x[n - 2] ... x[t]."""
         (x,) = arrays(x)
         along = {"axis": axis_of(x, axis), "reverse": bool(reverse), "exclusive": bool(exclusive)}
@@ -341,20 +343,20 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return apply(_named("recurrent", **options), *arrays(z, weight, *(() if bias is None else (bias,))))
 
     def lstm(z, weight, bias=None, reverse=False):
-        """States h and memories c [n, batch, width] of an LSTM from zero states: `z` [n, batch, 4 width] are the products with
-        the inputs, `weight` [width, 4 width] and `bias` [4 width] those with the state; gates i, f, g, o side by side."""
+        """States h and memories c [n, batch, width] of an LSTM with zero initial states. `z` [n, batch, 4 width]: products of the
+        inputs with their weights; `weight` [width, 4 width] and `bias` [4 width]: recurrent weights; gates in the order i, f, g, o."""
         return tuple(recurrent("lstm", z, weight, bias, reverse))
 
     def gru(z, weight, bias=None, reverse=False):
-        """States h [n, batch, width] of a GRU from zero: `z` [n, batch, 3 width] are the products with the inputs, `weight`
-        [width, 3 width] and `bias` [3 width] those with the state; gates r, z, n side by side."""
+        """States h [n, batch, width] of a GRU with zero initial states. `z` [n, batch, 3 width]: products of the inputs with
+        their weights; `weight` [width, 3 width] and `bias` [3 width]: recurrent weights; gates in the order r, z, n."""
         return recurrent("gru", z, weight, bias, reverse)[0]
 
     def log_partition(emissions, transitions, lengths=None):
-        """ln Z of a chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
+        """ln Z of a linear chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
 
         `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
-        sequence. Its derivative by the emissions are the probabilities of tags.
+        sequence. The derivatives with respect to the emissions are the marginal probabilities of the tags.
         """
         emissions, transitions = arrays(emissions, transitions)
         if lengths is None and len(emissions.shape) == 3:
@@ -373,8 +375,8 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return tuple(apply(_named("kalman_filter"), *arrays(transition, process, observation, noise, y, mean, covariance)))
 
     def graded_contract(x, y, specs, axes):
-        """The contraction of two tensors with a symmetry, flat arrays with two `t4a.structured.Spec`s: legs `axes[0]` of x
-        with legs `axes[1]` of y. Returns a flat array and its spec: legs of x that are left, as rows, then those of y."""
+        """Contraction of legs `axes[0]` of x with legs `axes[1]` of y, for two symmetric tensors as flat arrays with their
+        `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
         x, y = arrays(x, y)
         is_complex = dtype_of(x).startswith("complex")
         op, spec = structured.contraction(*specs, tuple(map(tuple, axes)), is_complex)
@@ -384,8 +386,8 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         return real + 1j * imaginary, spec
 
     def graded_svd(x, spec, check_gauge=True):
-        """U, S and Vh of a real tensor with a symmetry, rows against columns, and the specs of U and Vh, which have a new
-        leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
+        """U, S and Vh of a real symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
+        new leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
         (x,) = arrays(x)
         op, left, right = structured.factorisation(spec, bool(check_gauge))
         u, s, vh = apply(op, x)

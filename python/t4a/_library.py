@@ -1,4 +1,4 @@
-"""The C library: structs, functions, errors. See t4a.h, which describes them."""
+"""Bindings of the C library: structs, functions and errors, which t4a.h documents."""
 
 import ctypes
 import os
@@ -54,7 +54,7 @@ class Meta(Structure):
 
 
 class T4aError(Exception):
-    """An operation that failed. `batch` is the matrix that is to blame, or None."""
+    """Error of an operation. `batch`: index of the matrix of a batch that caused it, or None."""
 
     def __init__(self, text, batch=None):
         super().__init__(text)
@@ -62,31 +62,31 @@ class T4aError(Exception):
 
 
 class ArgumentError(T4aError, ValueError):
-    """Arguments that do not fit together."""
+    """Invalid or inconsistent arguments."""
 
 
 class ShapeError(T4aError, ValueError):
-    """Shapes that do not fit."""
+    """Incompatible shapes."""
 
 
 class DtypeError(T4aError, TypeError):
-    """Element types that do not fit."""
+    """Incompatible or unknown dtypes."""
 
 
 class SingularError(T4aError, ArithmeticError):
-    """A matrix without the factorisation or the inverse."""
+    """Singular matrix, or a factorisation that does not exist or did not converge."""
 
 
 class GaugeError(T4aError, ArithmeticError):
-    """A derivative that depends on an arbitrary choice of vectors."""
+    """Derivative that depends on an arbitrary choice of singular vectors or eigenvectors."""
 
 
 class OutOfMemoryError(T4aError, MemoryError):
-    """Memory, or a bound on it."""
+    """Failed allocation, or a memory limit."""
 
 
 class UnsupportedError(T4aError, NotImplementedError):
-    """A device, a version or a form that the library does not have."""
+    """Unsupported device, version or form of an operation."""
 
 
 _ERRORS = {
@@ -102,11 +102,11 @@ _ERRORS = {
 
 def _load():
     named = os.environ.get("T4A_LIBRARY")
-    # The wheel has it in a folder of its own.
+    # In wheels the library is in `_native`.
     places = [Path(named)] if named else list((Path(__file__).parent / "_native").glob("*.so"))
     if not places:
         raise ImportError(f"no library in {Path(__file__).parent / '_native'}; T4A_LIBRARY names another one")
-    # CDLL: releases the lock of the interpreter during a call. Deleters of others may want it.
+    # CDLL releases the global interpreter lock during a call; deleters of other producers may acquire it.
     return ctypes.CDLL(str(places[0]))
 
 
@@ -143,7 +143,7 @@ if lib.t4a_abi() >> 16 != 1:
 
 
 def raise_error(error):
-    """Raises the error that a function left at its place."""
+    """Converts an error object to an exception, frees it and raises the exception."""
     status = lib.t4a_error_status(error)
     text, batch = lib.t4a_error_text(error).decode(), lib.t4a_error_batch(error)
     lib.t4a_error_free(error)
@@ -151,7 +151,7 @@ def raise_error(error):
 
 
 def call(function, *arguments):
-    """Calls a function whose last argument is a place for an error; raises what it finds there."""
+    """Calls a function whose last parameter receives an error object; raises the error, if any."""
     error = c_void_p()
     if function(*arguments, byref(error)):
         raise_error(error)

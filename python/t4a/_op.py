@@ -1,4 +1,4 @@
-"""Operations: values that run, and have derivatives that are operations."""
+"""Operations as values. Their derivatives are operations too."""
 
 import ctypes
 import json
@@ -10,7 +10,7 @@ from ._dlpack import Result, borrowed
 from ._library import MAX_RANK, ArgumentError, DLDataType, DtypeError, EinsumOptions, Meta, Operand, ShapeError
 from ._library import UnsupportedError, call, lib, raise_error
 
-# Names of numpy for the dtypes of DLPack.
+# NumPy names of DLPack dtypes (code, bits).
 _NAMES = {
     (2, 64): "float64", (2, 32): "float32", (2, 16): "float16", (4, 16): "bfloat16",
     (5, 64): "complex64", (5, 128): "complex128",
@@ -33,13 +33,13 @@ def _flags(flags):
 
 
 class Op:
-    """An operation. Two with the same text are the same operation."""
+    """An operation. Operations with equal texts are equal."""
 
     __slots__ = ("_handle", "_text", "_made", "address")
 
     def __init__(self, handle):
         self._handle, self._text, self._made = handle, None, {}
-        # Of the handle, which lives as long as this object.
+        # Address of the operation, valid during the lifetime of this object.
         self.address = handle.value
 
     def __del__(self):
@@ -47,23 +47,23 @@ class Op:
 
     @staticmethod
     def parse(text):
-        """The operation of a text."""
+        """Parses the text of an operation."""
         return _parse(text)
 
     @staticmethod
     def of(data):
-        """The operation of the part of the text that names it: `{"softmax": {"axis": 1}}`."""
+        """The operation from its part of the text, for example `{"softmax": {"axis": 1}}`."""
         return _parse(json.dumps({"t4a": 1, "op": data}, separators=(",", ":")))
 
     @staticmethod
     def einsum(labels, shapes, result, semiring="standard", memory=None, dtype="float64"):
-        """A contraction: a label, any integer, for each axis of each operand and of the result."""
+        """A contraction, with an integer label for each axis of each operand and of the result."""
         labels, shapes = tuple(map(tuple, labels)), tuple(map(tuple, shapes))
         return _einsum(labels, shapes, tuple(result), semiring, memory, str(dtype))
 
     @property
     def text(self):
-        """JSON, with a version."""
+        """Text of the operation: JSON with a version number."""
         if self._text is None:
             length = lib.t4a_op_text(self._handle, None, 0)
             buffer = create_string_buffer(length + 1)
@@ -81,17 +81,19 @@ class Op:
         return hash(self.text)
 
     def jvp(self, moving):
-        """Operands, tangents of those that move -> results, tangents of all results, indices."""
+        """Forward-mode derivative. Operands, tangents of the active operands -> results, tangents of all results, index
+        results. `moving`: flags of the active operands."""
         moving = _flags(moving)
         return self._derived("t4a_op_jvp", moving)
 
     def vjp(self, given, wanted):
-        """Operands, cotangents of the results given -> cotangents of the operands wanted."""
+        """Reverse-mode derivative. Operands, cotangents of the results flagged by `given` -> cotangents of the operands
+        flagged by `wanted`."""
         return self._derived("t4a_op_vjp", _flags(given), _flags(wanted))
 
     def vjp_of_results(self, given, wanted):
-        """Operands, all results, cotangents of the results given -> cotangents of the operands wanted: the results are
-        not computed again. None if the rule reads no results, or more than operands and results."""
+        """As `vjp`, with the results as further inputs, so that they are not recomputed: operands, all results, cotangents ->
+        cotangents. None if the rule reads no results, or reads values other than operands and results."""
         key = ("t4a_op_vjp_of_results", _flags(given), _flags(wanted))
         try:
             return self._derived(*key)
@@ -100,7 +102,7 @@ class Op:
             return None
 
     def _derived(self, function, *flags):
-        """An operation that a function of the library makes of this one, once for each set of flags."""
+        """The derived operation of a function of the library, cached by its flags."""
         key = (function, *flags)
         if key not in self._made:
             out = c_void_p()
@@ -109,14 +111,15 @@ class Op:
         return self._made[key]
 
     def batch(self, size, differ):
-        """The operation on examples: operands that differ, and all results, have one more axis in front."""
+        """The operation on a batch of examples. The operands flagged by `differ` and all results have a leading batch axis."""
         out = c_void_p()
         call(lib.t4a_op_batch, self._handle, size, _flags(differ), len(differ), byref(out))
         return Op(out)
 
     def on_batch(self, size, axes, examples):
-        """The operation on a batch, with the axis in front: of the operands that have one (`axes` is not None), or
-        of all; with flags of operands that must have it. None if it has no such form. `examples` describe operands.
+        """The operation on a batch with a leading axis, and flags of the operands that must have it: either those with a batch
+        axis (`axes` is not None) or all. None if the operation does not support batches. `examples`: shapes and dtypes of
+        operands of one example.
         """
         differ = [axis is not None for axis in axes]
         for everywhere in (differ, [True] * len(differ)):
@@ -132,7 +135,7 @@ class Op:
         return None
 
     def results(self, operands):
-        """Shapes and names of dtypes of the results, of those of operands: pairs."""
+        """(shape, dtype name) of each result, from those of the operands."""
         metas = (Meta * len(operands))()
         for meta, (shape, dtype) in zip(metas, operands):
             if len(shape) > MAX_RANK:
@@ -146,13 +149,12 @@ class Op:
         return [(tuple(x.shape[: x.rank]), _NAMES[x.dtype.code, x.dtype.bits]) for x in found]
 
     def run(self, *operands):
-        """The results, for consumers of DLPack: of tensors of any producer, which are not copied."""
+        """Runs the operation on tensors of any DLPack producer without copying them. Returns DLPack producers."""
         all = [borrowed(x) for x in operands]
         return [Result(handle) for handle in self.run_at(*[address for _, address in all])]
 
     def compute(self, kind, operands):
-        """The results as arrays of NumPy (`kind` 0) or tensors of PyTorch (1); None where only `__dlpack__` describes an
-        operand."""
+        """Results as NumPy arrays (`kind` 0) or PyTorch tensors (1). None if an operand can be read by `__dlpack__` only."""
         if builtin is None:
             return None
         found = builtin.run(self.address, kind, operands)
@@ -161,7 +163,7 @@ class Op:
         return found
 
     def run_at(self, *addresses):
-        """Handles of the results, of operands that are described at these addresses."""
+        """Runs the operation on operands given by addresses of `DLTensor`s; returns handles of the results."""
         count, found = len(addresses), c_size_t()
         out, error = _Handles(), c_void_p()
         if lib.t4a_run(self._handle, _ADDRESSES[count](*addresses), count, out, _ROOM, byref(found), byref(error)):
@@ -170,7 +172,7 @@ class Op:
 
 
 def find(key, kind, operands):
-    """The result of the operation kept for this key and for operands of these shapes and dtypes; None if there is none."""
+    """Result of the operation cached for this key and for shapes and dtypes of the operands; None if there is none."""
     if builtin is None:
         return None
     found = builtin.find(key, kind, operands)
@@ -180,18 +182,19 @@ def find(key, kind, operands):
 
 
 def keep(key, operands, op, is_number):
-    """Keeps an operation with one result for `find`. `is_number`: operand and result have one more axis in front."""
+    """Caches an operation with one result for `find`. `is_number`: first operand and result have an additional leading axis
+    of size 1."""
     if builtin is not None:
         builtin.keep(key, operands, op.address, op, int(is_number))
 
 
-# More results than any operation of the library has, and its derivatives to third order.
+# Maximum number of results; larger than for any operation of the library and its derivatives up to third order.
 _ROOM = 64
 _Handles = c_void_p * _ROOM
 
 
 class _Arrays(dict):
-    """Array types by length."""
+    """Types of arrays of pointers, by length."""
 
     def __missing__(self, count):
         self[count] = c_void_p * count

@@ -1,7 +1,7 @@
-"""Functions on JAX arrays: under `jit`, `vmap`, `grad`, `jvp`, `hessian`, to any order.
+"""Functions on JAX arrays, compatible with `jit`, `vmap`, `grad`, `jvp` and `hessian` at any order.
 
-Two primitives: an operation, and its derivative along tangents, which is linear in them and whose transpose is an
-operation again. Both are custom calls of XLA on the processor, without Python in between.
+There are two primitives: an operation, and its tangent map, which is linear in the tangents and whose transpose is an
+operation. Both are custom calls of XLA on the CPU, without calls into Python.
 """
 
 import jax as _jax
@@ -23,7 +23,7 @@ def _described(arrays):
 
 
 def _avals(results, arrays):
-    """Types of results. Within `shard_map` they vary over the axes of the mesh that the operands vary over."""
+    """Abstract values of results. In `shard_map` they vary over the same mesh axes as the operands."""
     like = arrays[0] if isinstance(arrays[0], _jax.core.ShapedArray) else _jax.typeof(arrays[0])
     if not like.mat.varying:
         return [_jax.core.ShapedArray(shape, _canonical(name)) for shape, name in results]
@@ -37,16 +37,16 @@ def _avals(results, arrays):
 _TARGET = "t4a_op"
 _jax.ffi.register_ffi_target(_TARGET, _jax.ffi.pycapsule(_lib.t4a_xla_execute), platform="cpu")
 
-# Operands -> results and indices.
+# Operands -> results and index results.
 _operation = _Primitive("t4a_op")
 _operation.multiple_results = True
-# Operands, `held` results for the transpose, tangents of operands that move -> tangents of the results of `text`.
+# Operands, `held` results for the transpose, tangents of the active operands -> tangents of the results of `text`.
 _linear = _Primitive("t4a_linear")
 _linear.multiple_results = True
 
 
 def _tangents(op, moving, arrays):
-    """The slice of results of the jvp that are tangents, with that operation."""
+    """The jvp operation, and the slice of its results that contains the tangents."""
     jvp = op.jvp(moving)
     count = len(jvp.results(_described(arrays))) - len(op.results(_described(arrays[: len(moving)])))
     return jvp, slice(count, 2 * count)
@@ -84,7 +84,7 @@ def _implementation_linear(*arrays, text, moving, held):
 
 
 def _jvp_rule(text, primals, tangents, results=()):
-    """Tangents of the results of an operation. The transpose reads the results, if a rule does."""
+    """Tangents of the results of an operation. Results that the reverse rule reads are passed on to the transpose."""
     moving = tuple(type(t) is not _ad.Zero for t in tangents)
     moved = [_ad.instantiate_zeros(t) for t, moves in zip(tangents, moving) if moves]
     if results and Op.parse(text).vjp_of_results([True] * len(results), moving) is None:
@@ -96,14 +96,14 @@ def _jvp(primals, tangents, *, text):
     results = _operation.bind(*primals, text=text)
     floats = [x for x in results if _jnp.issubdtype(x.dtype, _jnp.inexact)]
     moved = _jvp_rule(text, primals, tangents, floats)
-    # Indices have no tangents.
+    # Index results have no tangents.
     still = [_ad.Zero.from_primal_value(x) for x in results[len(moved) :]]
     return results, [*moved, *still]
 
 
 def _jvp_linear(primals, tangents, *, text, moving, held):
     results = _linear.bind(*primals, text=text, moving=moving, held=held)
-    # Results that are held are functions of the operands: their tangents say nothing new.
+    # The held results are functions of the operands, so their tangents are not needed.
     primals, tangents = (_without(held, moving, x) for x in (primals, tangents))
     jvp, part = _tangents(Op.parse(text), moving, primals)
     return results, _jvp_rule(jvp.text, primals, tangents)[part]
@@ -114,7 +114,8 @@ def _conjugate(x):
 
 
 def _transpose(cotangents, *arrays, text, moving, held):
-    """Of the tangents, by the vjp of the operation. Its cotangents are the conjugates of those here."""
+    """Transpose with respect to the tangents, computed by the vjp of the operation. Cotangents of JAX
+    are the complex conjugates of those of the library."""
     count = len(moving)
     op, operands, results, tangents = Op.parse(text), arrays[:count], arrays[count : count + held], arrays[count + held :]
     linear = iter(_ad.is_undefined_primal(t) for t in tangents)
@@ -140,12 +141,12 @@ def _example(x, axis):
 
 
 def _batched(op, size, arrays, axes, moving=(), held=0):
-    """The operation on a batch and its operands, the axis in front; None if it has no such form."""
+    """The operation on a batch and its operands with a leading batch axis; None if batches are not supported."""
     count = len(moving) or len(axes)
     axes_of = list(axes)
     tangents = dict(enumerate((i for i, moves in enumerate(moving) if moves), count + held))
     for k, i in tangents.items():
-        # An operand and its tangent have the axis both or neither.
+        # An operand and its tangent must agree on the batch axis.
         if axes_of[i] is None:
             axes_of[i] = axes_of[k]
     found = op.on_batch(size, axes_of[:count], [_example(x, axis) for x, axis in zip(arrays, axes[:count])])
@@ -203,7 +204,7 @@ _ad.primitive_transposes[_linear] = _transpose
 
 
 def _alike(arrays):
-    """Operands that vary over the same axes of the mesh of a `shard_map`."""
+    """Casts operands to vary over the same mesh axes of a `shard_map`."""
     arrays = list(arrays)
     varying = [_jax.typeof(x).mat.varying for x in arrays]
     all = frozenset().union(*varying)
@@ -212,7 +213,7 @@ def _alike(arrays):
 
 
 def apply(op, *arrays):
-    """The results of an operation, as JAX arrays."""
+    """Applies an operation; returns JAX arrays."""
     return _operation.bind(*_alike(map(_jnp.asarray, arrays)), text=op.text)
 
 

@@ -1,5 +1,4 @@
-"""Functions on NumPy arrays, and on anything with `__dlpack__`; results are NumPy arrays. Nothing is copied on
-the way in, results are arrays of their own."""
+"""Functions on NumPy arrays and on other objects with `__dlpack__`. Operands are not copied; results are new NumPy arrays."""
 
 import numpy as _numpy
 
@@ -8,14 +7,14 @@ from ._op import Op, find
 
 
 def _asarray(x):
-    # Lists, numbers and subclasses; a producer of DLPack stays what it is.
+    # Converts lists, numbers and subclasses of arrays; other DLPack producers are returned unchanged.
     if type(x) is _numpy.ndarray:
         return x
     return x if hasattr(x, "__dlpack__") and hasattr(x, "dtype") else _numpy.asarray(x)
 
 
 def apply(op, *arrays):
-    """The results of an operation, as NumPy arrays."""
+    """Runs an operation; returns NumPy arrays."""
     arrays = tuple(map(_asarray, arrays))
     found = op.compute(0, arrays)
     if found is None:
@@ -30,7 +29,7 @@ def _addressable(x):
 
 
 def vjp(op, arrays, cotangents):
-    """Cotangents of all arrays, of those of all results (None is zero)."""
+    """Cotangents of all arrays, from the cotangents of all results (None is zero)."""
     wanted = [_numpy.issubdtype(_asarray(x).dtype, _numpy.inexact) for x in arrays]
     given = [x is not None for x in cotangents]
     back = apply(op.vjp(given, wanted), *arrays, *(x for x in cotangents if x is not None))
@@ -39,11 +38,11 @@ def vjp(op, arrays, cotangents):
 
 
 def jvp(op, arrays, tangents):
-    """Results and their tangents, of those of arrays (None does not move)."""
+    """Results and their tangents, from the tangents of the arrays (None is zero)."""
     moving = [x is not None for x in tangents]
     all = apply(op.jvp(moving), *arrays, *(x for x in tangents if x is not None))
     shapes = [(tuple(x.shape), _name(x.dtype)) for x in map(_asarray, arrays)]
-    # Behind results and tangents there are the indices, which have no tangents.
+    # Index results, which have no tangents, follow the tangents.
     count = len(all) - len(op.results(shapes))
     return all[:count], all[count : 2 * count]
 

@@ -15,24 +15,25 @@ def vjp(op: Op, arrays: Sequence[Like], cotangents: Sequence[Like | None]) -> li
 def jvp(op: Op, arrays: Sequence[Like], tangents: Sequence[Like | None]) -> tuple[list[Array], list[Array]]: ...
 
 def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", memory: int | None = None) -> Array:
-    """The contraction that `subscripts` describe, as in `numpy.einsum`; or integer labels:
-    `einsum([[1, 2], [2, 3], [1, 3]], a, b)`, those of the result last.
+    """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
+    `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
-    `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bytes for
-    intermediate tensors; sums that need more are done in slices."""
+    `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
+    bytes of intermediate tensors; contractions that need more are sliced."""
 
 def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> tuple[Array, dict[str | int, Array]]:
-    """The contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min"), and where its optimum is: a
-    dictionary from summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several
-    optima the first one counts, the last label fastest; -1 where the result is the zero of the semiring. No derivative."""
+    """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
+    each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
+    one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative."""
 
 def counting_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> tuple[Array, Array]:
-    """The contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
+    """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
     it, `int64` of the shape of the result. No derivative."""
 
 def k_best_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, k: int, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> Array:
     """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
-    preference: values attained twice are there twice, missing ones are the zero of the semiring. No derivative."""
+    preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
+    derivative."""
 
 def softmax(x: Like, axis: int = -1) -> Array:
     """exp(x) / sum exp(x) along an axis."""
@@ -46,15 +47,15 @@ def cross_entropy(logits: Like, targets: Like) -> Array:
 def svd(x: Like, check_gauge: bool = True) -> tuple[Array, Array, Array]:
     """U [..., m, k], S [..., k], Vh [..., k, n] with k = min(m, n).
 
-    A derivative through vectors is refused (GaugeError) if it depends on their arbitrary phases or basis. Second
-    derivatives of complex ones are taken apart by the tape, and parts depend on phases where the sum does not: they
-    need `check_gauge=False`."""
+    A derivative that depends on the arbitrary phases or basis of the vectors raises GaugeError. Second derivatives
+    of complex matrices need `check_gauge=False`: the tape computes them in parts, which may depend on the phases
+    although their sum does not."""
 
 def svdvals(x: Like) -> Array:
     """Singular values [..., k]."""
 
 def qr(x: Like) -> tuple[Array, Array]:
-    """Q [..., m, k], R [..., k, n]; the diagonal of R is not negative."""
+    """Q [..., m, k], R [..., k, n]; the diagonal of R is nonnegative."""
 
 def cholesky(x: Like) -> Array:
     """The lower factor [..., n, n] of (x + xH)/2."""
@@ -75,7 +76,7 @@ def slogdet(x: Like) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value of the determinant, [...] each."""
 
 def solve(a: Like, b: Like) -> Array:
-    """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is one matrix; x is as b."""
+    """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b."""
 
 def pinv(x: Like, rtol: float | None = None) -> Array:
     """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
@@ -93,43 +94,43 @@ def polar(x: Like, side: Literal["right", "left"] = "right") -> tuple[Array, Arr
     """U [..., n, n] and P [..., n, n] with x = U P, or x = P U for side "left"."""
 
 def cumsum(x: Like, axis: int = 0, reverse: bool = False) -> Array:
-    """Running sums along an axis; x of any shape, as the result."""
+    """Cumulative sums along an axis; the result has the shape of x."""
 
 def cumprod(x: Like, axis: int = 0, reverse: bool = False) -> Array:
-    """Running products along an axis."""
+    """Cumulative products along an axis."""
 
 def cummax(x: Like, axis: int = 0, reverse: bool = False) -> Array:
-    """Running maxima along an axis."""
+    """Cumulative maxima along an axis."""
 
 def cummin(x: Like, axis: int = 0, reverse: bool = False) -> Array:
-    """Running minima along an axis."""
+    """Cumulative minima along an axis."""
 
 def logcumsumexp(x: Like, axis: int = 0, reverse: bool = False) -> Array:
-    """ln of running sums of exp(x) along an axis."""
+    """ln of cumulative sums of exp(x) along an axis."""
 
 def linear_recurrence(a: Like, b: Like, axis: int = 0, reverse: bool = False) -> Array:
-    """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h of one shape."""
+    """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h have the same shape."""
 
 def matrix_recurrence(a: Like, b: Like, reverse: bool = False) -> Array:
-    """H[t] = A[t] H[t - 1] + B[t] from zero: `a` [..., n, d, d], `b` [..., n, d, k], H as `b`."""
+    """H[t] = A[t] H[t - 1] + B[t] with H[-1] = 0: `a` [..., n, d, d], `b` [..., n, d, k]; H has the shape of `b`."""
 
 def matrix_scan(x: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", axis: int = 0, reverse: bool = False, exclusive: bool = False) -> Array:
-    """Running products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
+    """Cumulative products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
     `einsum`. `exclusive`: without x[t]. `reverse`: x[n - 1] x[n - 2] ... x[t]."""
 
 def lstm(z: Like, weight: Like, bias: Like | None = None, reverse: bool = False) -> tuple[Array, Array]:
-    """States h and memories c [n, batch, width] of an LSTM from zero states: `z` [n, batch, 4 width] are the products with
-    the inputs, `weight` [width, 4 width] and `bias` [4 width] those with the state; gates i, f, g, o side by side."""
+    """States h and memories c [n, batch, width] of an LSTM with zero initial states. `z` [n, batch, 4 width]: products of the
+    inputs with their weights; `weight` [width, 4 width] and `bias` [4 width]: recurrent weights; gates in the order i, f, g, o."""
 
 def gru(z: Like, weight: Like, bias: Like | None = None, reverse: bool = False) -> Array:
-    """States h [n, batch, width] of a GRU from zero: `z` [n, batch, 3 width] are the products with the inputs, `weight`
-    [width, 3 width] and `bias` [3 width] those with the state; gates r, z, n side by side."""
+    """States h [n, batch, width] of a GRU with zero initial states. `z` [n, batch, 3 width]: products of the inputs with
+    their weights; `weight` [width, 3 width] and `bias` [3 width]: recurrent weights; gates in the order r, z, n."""
 
 def log_partition(emissions: Like, transitions: Like, lengths: Sequence[int] | Any | None = None) -> Array:
-    """ln Z of a chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
+    """ln Z of a linear chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
 
     `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
-    sequence. Its derivative by the emissions are the probabilities of tags."""
+    sequence. The derivatives with respect to the emissions are the marginal probabilities of the tags."""
 
 def kalman_filter(transition: Like, process: Like, observation: Like, noise: Like, y: Like, mean: Like, covariance: Like) -> tuple[Array, Array, Array]:
     """Means [batch, n, d], covariances [n, d, d] and log-likelihoods [batch, n] of the Kalman filter.
@@ -138,9 +139,9 @@ def kalman_filter(transition: Like, process: Like, observation: Like, noise: Lik
     `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric."""
 
 def graded_contract(x: Like, y: Like, specs: tuple[Spec, Spec], axes: tuple[Sequence[int], Sequence[int]]) -> tuple[Array, Spec]:
-    """The contraction of two tensors with a symmetry, flat arrays with two `t4a.structured.Spec`s: legs `axes[0]` of x
-    with legs `axes[1]` of y. Returns a flat array and its spec: legs of x that are left, as rows, then those of y."""
+    """Contraction of legs `axes[0]` of x with legs `axes[1]` of y, for two symmetric tensors as flat arrays with their
+    `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
 
 def graded_svd(x: Like, spec: Spec, check_gauge: bool = True) -> tuple[Array, Array, Array, Spec, Spec]:
-    """U, S and Vh of a real tensor with a symmetry, rows against columns, and the specs of U and Vh, which have a new
-    leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
+    """U, S and Vh of a real symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
+    new leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""

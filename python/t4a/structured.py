@@ -138,7 +138,7 @@ class Spec:
         return tuple(found)
 
     def _places(self):
-        """Slices of the dense array, and indices into the flat one."""
+        """Slices of the dense array and indices into the flat array, block by block."""
         starts = [leg.starts() for leg in self.legs]
         for block in self.blocks:
             first = [start[charge] for start, charge in zip(starts, block.charges)]
@@ -171,7 +171,8 @@ class Spec:
 
 
 def _rearrangement(source, target, order):
-    """Data of the rearrangement of arrays of `source` to those of `target`, whose legs are a permutation."""
+    """Plan that moves the elements of an array of `source` to an array of `target`, whose legs are a permutation of those
+    of `source`."""
     if source == target and order == sorted(order):
         return None
     moves, axes = [], []

@@ -1,5 +1,5 @@
-"""Functions on PyTorch tensors: reverse mode, double backward, forward mode, `torch.func`, to any order; within
-`torch.compile(fullgraph=True)` as calls of the operator `torch.ops.t4a.run`. Layers are in `t4a.torch.nn`."""
+"""Functions on PyTorch tensors, with reverse mode, double backward, forward mode and `torch.func` at any order. In
+`torch.compile(fullgraph=True)` they are calls of the operator `torch.ops.t4a.run`. Layers are in `t4a.torch.nn`."""
 
 import torch as _torch
 
@@ -14,6 +14,6 @@ _FUNCTIONS = _functions.build(
     known,
     _torch.Tensor.detach,
 )
-# The compiler records a call of one of them as it is, and finds the operator when it traces what the call does.
+# Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator.
 globals().update({name: _torch.compiler.allow_in_graph(f) for name, f in _FUNCTIONS.items()})
 _torch.compiler.allow_in_graph(apply)

@@ -1,5 +1,5 @@
-"""Tensors of PyTorch in and out: by its table of C functions for DLPack where it has one, which costs no object of Python
-per tensor, else by `__dlpack__`."""
+"""Exchange of tensors with PyTorch: by its DLPack C exchange API if available, which needs no Python object per tensor, else
+by `__dlpack__`."""
 
 import ctypes
 from ctypes import POINTER, Structure, addressof, byref, c_int, c_uint32, c_void_p, py_object
@@ -36,7 +36,7 @@ def _table():
 
 _TABLE = _table()
 if _TABLE is not None:
-    # With the lock of the interpreter: they make and read objects, and raise what goes wrong.
+    # PYFUNCTYPE keeps the global interpreter lock: the functions access Python objects and set exceptions.
     _describe = ctypes.PYFUNCTYPE(c_int, py_object, c_void_p)(_TABLE.tensor_from_object)
     _object = ctypes.PYFUNCTYPE(c_int, c_void_p, POINTER(py_object))(_TABLE.object_from_managed)
     if builtin is not None:
@@ -44,7 +44,7 @@ if _TABLE is not None:
 
 
 def plain(x):
-    """Checks that the memory of a tensor says what the tensor says."""
+    """Tensor whose memory contains its values: strided, on the CPU, without pending conjugation or negation, off the tape."""
     if x.layout is not torch.strided:
         raise UnsupportedError(f"a tensor of layout {x.layout}; `to_dense()` first")
     if not x.is_cpu:
@@ -55,7 +55,7 @@ def plain(x):
 
 
 def run(op, tensors):
-    """The results of an operation, new tensors."""
+    """Runs an operation; returns new tensors."""
     tensors = tuple(map(plain, tensors))
     if _TABLE is not None:
         found = op.compute(1, tensors)
@@ -74,6 +74,6 @@ def _tensor(handle):
     made = py_object()
     _object(given(handle), byref(made))
     x = made.value
-    # `value` is one more reference than the one that was returned.
+    # `value` holds a reference in addition to the returned one, which is released.
     release_object(x)
     return x

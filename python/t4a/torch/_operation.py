@@ -1,11 +1,11 @@
-"""Operations on the tapes of PyTorch.
+"""Operations under the automatic differentiation of PyTorch.
 
-    plain tensors, nothing recorded   the library at once
-    plain tensors, gradients          _Recorded: the short form of autograd.Function, a third of the time of the other
-    torch.func, forward mode          _Transformed: the form with setup_context, vmap and jvp
-    within torch.compile and export   the operator t4a::run, whose fake kernel is the library's shapes
+    plain tensors without gradients   direct call of the library
+    plain tensors with gradients      _Recorded: autograd.Function without setup_context, a third of the overhead
+    torch.func, forward mode          _Transformed: autograd.Function with setup_context, vmap and jvp
+    torch.compile and export          operator t4a::run, whose fake kernel infers shapes by the library
 
-Derivatives are operations, so that all of them have one reverse rule.
+Derivatives are operations, so one reverse rule serves derivatives of all orders.
 """
 
 import torch
@@ -26,7 +26,7 @@ def _is_float(x):
 
 
 def _backward(call, ctx, wanted, cotangents):
-    """Cotangents of all tensors, None where none is wanted. `call` runs operations on the tape that this one is on."""
+    """Cotangents of all tensors, None for those that are not wanted. `call` applies an operation on the current tape."""
     saved, cotangents = ctx.saved_tensors, cotangents[: ctx.floats]
     given = [g is not None for g in cotangents]
     if not any(given) or not any(wanted):
@@ -39,7 +39,7 @@ def _backward(call, ctx, wanted, cotangents):
 
 
 def _save(ctx, op, tensors, results):
-    """Keeps operands, and results if the rule reads them, which saves a second forward computation."""
+    """Saves the operands, and the results if the reverse rule reads them, so that they are not recomputed."""
     floats = [y for y in results if _is_float(y)]
     ctx.op, ctx.operands, ctx.floats = op, len(tensors), len(floats)
     reads = op.vjp_of_results([True] * len(floats), map(_is_float, tensors)) is not None
@@ -92,7 +92,7 @@ class _Transformed(Function):
 
 
 def _on_batch(call, size, axes, op, tensors):
-    """Results on examples along these axes, the axis in front: at once if the operation has such a form."""
+    """Results of a batch along these axes, with a leading batch axis: as one operation if supported, else one by one."""
     example = [x if axis is None else x.select(axis, 0) for x, axis in zip(tensors, axes)]
     found = op.on_batch(size, axes, [described(x) for x in example])
     if found is not None:
@@ -138,13 +138,13 @@ _on_tape = make_autograd_impl(_operator._opoverload, _operator)
 
 
 def _operator_on_duals(keys, op, operands):
-    """Results with their tangents; without this kernel PyTorch returns zero tangents."""
+    """Forward mode of the operator. Without this kernel PyTorch would return zero tangents."""
     duals = [forward_ad.unpack_dual(x) for x in operands] if forward_ad._current_level >= 0 else []
     moving = [tangent is not None for _, tangent in duals]
     if not any(moving):
         return _on_tape(keys, op, operands)
     if torch.is_grad_enabled() and any(x.requires_grad for x, _ in duals):
-        # The tape stores operands without tangents: derivatives of gradients would be zero.
+        # The tape saves operands without their tangents, so forward-over-reverse derivatives would be zero.
         raise UnsupportedError("forward mode over reverse mode by the operator t4a::run; the functions of t4a.torch have it")
     jvp = Op.parse(op).jvp(moving)
     all = torch.ops.t4a.run(jvp.text, [*(x for x, _ in duals), *(t for _, t in duals if t is not None)])
@@ -168,7 +168,7 @@ _modes = torch._C._len_torch_dispatch_stack
 
 
 def known(key, tensors):
-    """The result of the operation kept for a key, where no tape is concerned; None if there is none."""
+    """Result of the operation cached for a key; None if there is none or if the call has to be recorded."""
     records = False
     for x in tensors:
         if type(x) not in _PLAIN:
@@ -180,7 +180,7 @@ def known(key, tensors):
 
 
 def apply(op, *tensors):
-    """The results of an operation, as PyTorch tensors."""
+    """Applies an operation; returns PyTorch tensors."""
     records = False
     for x in tensors:
         if type(x) not in _PLAIN:

@@ -78,7 +78,7 @@ class CRF(_torch.nn.Module):
 
 
 class SemiringEinsum(_torch.nn.Module):
-    """Contraction of inputs with a learned weight of this shape, the last operand of `subscripts`, over a semiring:
+    """Contraction of the inputs with a learned weight of shape `shape`, the last operand of `subscripts`, over a semiring:
     `SemiringEinsum("bi,io->bo", (64, 32), semiring="max_plus")`."""
 
     def __init__(self, subscripts, shape, semiring="standard", device=None, dtype=None):
@@ -154,9 +154,9 @@ class Kalman(_torch.nn.Module):
 
 
 class Weights(_torch.nn.Module):
-    """A learned tensor with a symmetry, of which only the blocks that the symmetry allows exist: `data` is the flat array of
-    a `t4a.structured.Spec`. `forward(x, x_spec, axes)` contracts legs `axes[0]` of x with legs `axes[1]` of the weights, and
-    returns a flat array and its spec, as `graded_contract`. A map that is equivariant under the symmetry for all weights.
+    """Learned symmetric tensor: `data` is the flat array of the blocks allowed by a `t4a.structured.Spec`. `forward(x, x_spec,
+    axes)` contracts legs `axes[0]` of x with legs `axes[1]` of the weights and returns a flat array and its spec, as
+    `graded_contract`. The map is equivariant under the symmetry for all weights.
     """
 
     def __init__(self, spec, device=None, dtype=None):
@@ -174,7 +174,7 @@ class Weights(_torch.nn.Module):
         return _graded_contract(x, self.data, (spec, self.spec), axes)
 
     def dense(self):
-        """The dense tensor, zero outside of blocks; differentiable by the data."""
+        """The dense tensor, with zeros outside of blocks; differentiable with respect to `data`."""
         places = _torch.from_numpy(self.spec.from_dense(_numpy.arange(_math.prod(self.spec.shape)).reshape(self.spec.shape)))
         zeros = self.data.new_zeros(_math.prod(self.spec.shape))
         return zeros.scatter(0, places.to(self.data.device), self.data).reshape(self.spec.shape)
