@@ -1,18 +1,20 @@
-//! Random matrices with tied, nearly tied and zero values at many sizes: derivatives through factors
+//! Random matrices with tied, nearly tied and zero values at many sizes: first and second derivatives through factors
 //! are those of the function of the matrix, or errors.
 //!
 //! `every_case` runs 10⁴ of each kind:
-//! `cargo test --release -p t4a-linalg -- --ignored every_case`. The test that always runs takes 150.
+//! `cargo test --release -p t4a-linalg -- --ignored every_case`. The test that always runs takes 100.
 
 use t4a_algebra::Numeric;
+use t4a_diff::Dual;
 use t4a_tensor::Tensor;
 
 use super::{Degeneracy, rounding};
 use crate::eigh::{EighOp, eigh};
 use crate::error::{LinalgError, Result};
-use crate::operation::Part;
+use crate::operation::{Over, Part, PartKind};
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::svd::{SvdOp, Vectors, svd};
+use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -54,6 +56,31 @@ impl Function {
     }
 }
 
+/// The cotangents of the leading `p` triplets for `Re⟨C, Uₚ f(Sₚ) Vₚᴴ⟩`.
+fn svd_cotangents<M: Matrices>(
+    [u, vh, c]: [&M; 3],
+    s: &M::Real,
+    f: Function,
+    p: usize,
+) -> [Part<M>; 3] {
+    let (u, vh) = (u.slice(0..u.rows(), 0..p), vh.slice(0..p, 0..vh.cols()));
+    let s = s.slice(0..1, 0..p);
+    let cv = c.matmul(&vh.adjoint());
+    let values = f.slope(&s).mul(&u.adjoint().matmul(&cv).diagonal().re());
+    [
+        Part::Full(cv.mul_real(&f.of(&s))),
+        Part::Real(values),
+        Part::Full(u.mul_real(&f.of(&s)).adjoint().matmul(c)),
+    ]
+}
+
+/// The cotangents of the eigendecomposition for `Re⟨C, V f(E) Vᴴ⟩` with a Hermitian `C`.
+fn eigh_cotangents<M: Matrices>([v, c]: [&M; 2], e: &M::Real, f: Function) -> [Part<M>; 2] {
+    let cv = c.matmul(v);
+    let values = f.slope(e).mul(&v.adjoint().matmul(&cv).diagonal().re());
+    [Part::Real(values), Part::Full(cv.mul_real(&f.of(e)).scale(2.0))]
+}
+
 /// The gradient of `Re⟨C, Uₚ f(Sₚ) Vₚᴴ⟩`, of the leading `p` triplets.
 pub(super) fn through_svd<T: LinalgScalar>(
     a: &Tensor<T>,
@@ -63,16 +90,7 @@ pub(super) fn through_svd<T: LinalgScalar>(
     degeneracy: Degeneracy,
 ) -> Result<Tensor<T>> {
     let (out, c) = (svd(a, Vectors::Thin)?, M::new(c));
-    let (u, s, vh) = (M::new(&out.u), M::rows_of(&out.s), M::new(&out.vh));
-    let (u, vh) = (u.slice(0..u.rows(), 0..p), vh.slice(0..p, 0..vh.cols()));
-    let s = s.slice(0..1, 0..p);
-    let cv = c.matmul(&vh.adjoint());
-    let values = f.slope(&s).mul(&u.adjoint().matmul(&cv).diagonal().re());
-    let given = [
-        Part::Full(cv.mul_real(&f.of(&s))),
-        Part::Real(values),
-        Part::Full(u.mul_real(&f.of(&s)).adjoint().matmul(&c)),
-    ];
+    let given = svd_cotangents([&M::new(&out.u), &M::new(&out.vh), &c], &M::rows_of(&out.s), f, p);
     let op = SvdOp { vectors: Vectors::Thin, degeneracy };
     Ok(gradient(op, &[a], &given.map(Some))?.swap_remove(0))
 }
@@ -85,10 +103,7 @@ pub(super) fn through_eigh<T: LinalgScalar>(
     degeneracy: Degeneracy,
 ) -> Result<Tensor<T>> {
     let (out, c) = (eigh(a)?, M::new(c).herm());
-    let (e, v) = (M::rows_of(&out.values), M::new(&out.vectors));
-    let cv = c.matmul(&v);
-    let values = f.slope(&e).mul(&v.adjoint().matmul(&cv).diagonal().re());
-    let given = [Part::Real(values), Part::Full(cv.mul_real(&f.of(&e)).scale(2.0))];
+    let given = eigh_cotangents([&M::new(&out.vectors), &c], &M::rows_of(&out.values), f);
     Ok(gradient(EighOp { degeneracy }, &[a], &given.map(Some))?.swap_remove(0))
 }
 
@@ -114,6 +129,49 @@ fn along_eigh<T: LinalgScalar>(a: &Tensor<T>, x: &Tensor<T>, f: Function) -> Res
     let half = dv.mul_real(&f.of(&e)).matmul(&v.adjoint());
     let sum = half.add(&half.adjoint());
     sum.add(&v.mul_real(&f.slope(&e).mul(de)).matmul(&v.adjoint())).into_tensor()
+}
+
+/// The gradient of `Re⟨C, U f(S) Vᴴ⟩` or `Re⟨C, V f(E) Vᴴ⟩`, differentiated along `X`.
+fn gradient_along<T: Scalar>(
+    [a, c, x]: [&Tensor<T>; 3],
+    f: Function,
+    hermitian: bool,
+) -> Result<Tensor<T>> {
+    let degeneracy = Degeneracy::DEFAULT;
+    let op: MatrixOp = match hermitian {
+        true => EighOp { degeneracy }.into(),
+        false => SvdOp { vectors: Vectors::Thin, degeneracy }.into(),
+    };
+    let inputs = duals(std::slice::from_ref(a), std::slice::from_ref(x));
+    let recorded = Recorded::new(op, T::IS_COMPLEX, inputs)?;
+    let parts = recorded.parts::<T::Matrix<Duals>>();
+    let mut still = eager(c).into_iter().map(Dual::constant);
+    let c = <T::Matrix<Duals> as Over<Duals>>::read(PartKind::Full, &mut still)?.into_full();
+    let given: Vec<Part<T::Matrix<Duals>>> = match &parts[..] {
+        [e, v] => eigh_cotangents([v.full(), &c.herm()], e.real(), f).into(),
+        [u, s, vh] => {
+            svd_cotangents([u.full(), vh.full(), &c], s.real(), f, s.real().cols()).into()
+        }
+        _ => unreachable!("factors are two or three"),
+    };
+    let given = flat(op, given.into_iter().map(Some).collect());
+    let gradient = recorded.vjp(&given, &[])?;
+    from_eager(gradient.into_iter().map(Dual::into_tangent).collect())
+}
+
+/// The gradient of `Re⟨C, f(A)⟩` differentiated along `X`, for `f(A) = A` and `A Aᴴ A`.
+fn second_exact<T: LinalgScalar>([a, c, x]: [&M<T>; 3], f: Function) -> Option<M<T>> {
+    let product = |x: &M<T>, y: &M<T>, z: &M<T>| x.matmul(&y.adjoint()).matmul(z);
+    match f {
+        Function::Identity => Some(c.scale(0.0)),
+        Function::Cube => {
+            let terms = [product(c, x, a), product(c, a, x), product(x, c, a)];
+            let terms =
+                terms.into_iter().chain([product(a, c, x), product(x, a, c), product(a, x, c)]);
+            terms.reduce(|sum, term| sum.add(&term))
+        }
+        Function::Exp => None,
+    }
 }
 
 /// `A = P diag(x) Qᴴ` in known frames.
@@ -219,6 +277,42 @@ struct Counts {
     refused: usize,
 }
 
+/// Second derivatives, off by `ε/g²` at a relative gap `g` down to `√ε`.
+fn run_second<T: Scalar>(case: &Case<T>, seed: u64, hermitian: bool, counts: &mut Counts) {
+    let n = case.x.len();
+    let a = case.a.clone().into_tensor().unwrap();
+    for f in [Function::Identity, Function::Cube] {
+        let c = case.direction(seed, f);
+        let x = random::<T>(seed + 6, &[n, n]);
+        let [c, x] = [c, x].map(|x| match hermitian {
+            true => M::new(&x).herm().into_tensor().unwrap(),
+            false => x,
+        });
+        let what = || format!("second of {f:?}, seed {seed}, hermitian {hermitian}, {:?}", case.x);
+        match gradient_along([&a, &c, &x], f, hermitian) {
+            Ok(got) => {
+                let exact = second_exact([&case.a, &M::new(&c), &M::new(&x)], f).unwrap();
+                let degree = if f == Function::Cube { 1 } else { -1 };
+                let size = norm(&c) * norm(&x) * case.largest.powi(degree);
+                let off = norm(&axpy(&got, -1.0, &exact.into_tensor().unwrap())) / size;
+                let gap = case.gap.max(epsilon::<T>().sqrt());
+                let allowed = 200.0 * n as f64 * epsilon::<T>() / (gap * gap);
+                assert!(off <= allowed, "{}: off by {off:e} of {allowed:e}", what());
+                counts.right += 1;
+            }
+            Err(
+                LinalgError::SplitTie { .. }
+                | LinalgError::GaugeIllDefined { .. }
+                | LinalgError::SecondOrderAtTie { .. },
+            ) => {
+                assert!(case.least <= 4.0 * epsilon::<T>().sqrt(), "{}: refused", what());
+                counts.refused += 1;
+            }
+            Err(error) => panic!("{}: {error}", what()),
+        }
+    }
+}
+
 fn run<T: LinalgScalar>(seed: u64, hermitian: bool, counts: &mut Counts) {
     let case = Case::<T>::new(seed, hermitian);
     let functions = match (hermitian, case.scale == 1.0) {
@@ -262,17 +356,24 @@ fn run<T: LinalgScalar>(seed: u64, hermitian: bool, counts: &mut Counts) {
     }
 }
 
-fn sweep<T: LinalgScalar>(count: u64) {
+fn sweep<T: Scalar>(count: u64) {
     for hermitian in [false, true] {
-        let mut counts = Counts::default();
-        (0..count).for_each(|seed| run::<T>(seed, hermitian, &mut counts));
-        let total = counts.right + counts.refused;
-        assert!(counts.right > total / 4 && counts.refused > total / 8, "{counts:?}");
+        let [mut counts, mut second] = [Counts::default(), Counts::default()];
+        for seed in 0..count {
+            run::<T>(seed, hermitian, &mut counts);
+            let case = Case::<T>::new(seed, hermitian);
+            run_second(&case, seed, hermitian, &mut second);
+        }
+        println!("{}, hermitian {hermitian}: {counts:?}, {second:?}", std::any::type_name::<T>());
+        for (counts, part) in [(counts, 4), (second, 8)] {
+            let total = counts.right + counts.refused;
+            assert!(counts.right > total / part && counts.refused > total / 8, "{counts:?}");
+        }
     }
 }
 
-fn some_cases<T: LinalgScalar>() {
-    sweep::<T>(150);
+fn some_cases<T: Scalar>() {
+    sweep::<T>(100);
 }
 
 for_all_dtypes! {

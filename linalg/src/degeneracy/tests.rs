@@ -41,6 +41,15 @@ fn products<T: LinalgScalar>() {
     let (a, c) = (square::<T>(&UNIT), square::<T>(&SWAP));
     refused(through_svd(&a, &c, Function::Identity, 2, Degeneracy::DEFAULT), "svd_vjp");
     refused(through_eigh(&a, &c, Function::Exp, Degeneracy::DEFAULT), "eigh_vjp");
+    let zeros = square::<T>(&[0.0; 4]);
+    let with_unit = axpy(&c, 1.0, &a);
+    for c in [&c, &with_unit] {
+        refused(through_svd(&zeros, c, Function::Identity, 2, Degeneracy::DEFAULT), "svd_vjp");
+        refused(through_eigh(&zeros, c, Function::Identity, Degeneracy::DEFAULT), "eigh_vjp");
+        let op = crate::svd::SvdFunctionOp { function: crate::hermitian::Elementary::Pow(1.0) };
+        let given = [Some(Part::Full(Batched::new(c)))];
+        assert_close(&gradient(op, &[&zeros], &given).unwrap()[0], c, tight::<T>(2));
+    }
     // The option masks the quotients, which is not the derivative of this loss.
     let masked = through_svd(&a, &c, Function::Identity, 2, Degeneracy::SEPARABLE).unwrap();
     assert!(norm(&masked) < tight::<T>(2));

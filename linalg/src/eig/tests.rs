@@ -179,6 +179,17 @@ fn known_spectra_and_errors() {
     assert!(matches!(eig(&random::<f64>(1, &[2, 3])), Err(LinalgError::NotSquare { .. })));
 }
 
+/// The message names functions of the matrix, which have derivatives, and not the operation that failed.
+#[test]
+fn eigenvalues_of_a_jordan_block_have_no_derivative() {
+    let jordan = Tensor::from_vec(vec![1.0, 1.0, 0.0, 1.0], &[2, 2]).unwrap();
+    let values = Part::Complex(Batched::rows_of(&eigvals::<f64>(&jordan).unwrap()));
+    let error = crate::testing::gradient(EigvalsOp, &[&jordan], &[Some(values)]).unwrap_err();
+    assert!(matches!(error, LinalgError::Defective { batch: 0, .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("`expm`") && !text.contains("`eigvals`"), "{text}");
+}
+
 /// `max |A V − V Λ|` over the largest entry of `A`, both in double precision.
 fn residual<T: LinalgScalar>(a: &Tensor<T>) -> f64 {
     let Eig { values, vectors } = eig(a).unwrap();

@@ -9,7 +9,7 @@
 mod tests;
 
 use crate::error::{LinalgError, Result};
-use crate::vocabulary::{Matrices, RealMatrices, Region};
+use crate::vocabulary::{Factors, Matrices, RealMatrices, Region};
 
 /// Indicators of the matrices without and with a cotangent: 1 for the matrices of the set, else 0.
 pub(crate) struct Idle<R> {
@@ -18,6 +18,17 @@ pub(crate) struct Idle<R> {
 }
 
 impl<R: RealMatrices<Real = R>> Idle<R> {
+    /// Matrices marked by a 1.
+    pub(crate) fn new(idle: R) -> Self {
+        let active = idle.constant(1, 1, 1.0).sub(&idle);
+        Self { idle, active }
+    }
+
+    /// Matrices without activity.
+    pub(crate) fn without(activity: &R) -> Self {
+        Self::new(activity.within(&activity.scale(0.0)))
+    }
+
     /// Matrices without cotangents, provided that the matrix that made a rule fail is among them. `activity` is the
     /// largest modulus of the cotangents of each matrix.
     ///
@@ -33,9 +44,13 @@ impl<R: RealMatrices<Real = R>> Idle<R> {
         if sizes.get(batch) != Some(&0.0) || vanishing {
             return Err(error);
         }
-        let idle = activity.within(&activity.scale(0.0));
-        let active = idle.constant(1, 1, 1.0).sub(&idle);
-        Ok(Self { idle, active })
+        Ok(Self::without(&activity))
+    }
+
+    /// The matrices of either.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        let active = self.active.mul(&other.active);
+        Self { idle: active.constant(1, 1, 1.0).sub(&active), active }
     }
 
     /// Cotangents with zeros for idle matrices.
@@ -51,6 +66,12 @@ impl<R: RealMatrices<Real = R>> Idle<R> {
     /// A row of values, with `k … 2, 1` for idle matrices.
     pub(crate) fn values<M: Matrices<Real = R>>(&self, x: &M) -> M {
         self.blend(x, |x| x.constant(x.cols(), x.cols(), 1.0).mask(Region::Lower(0)).sum_rows())
+    }
+
+    /// Factors of Hermitian matrices, or of singular values: of a diagonal matrix for idle ones.
+    pub(crate) fn factors<M: Matrices<Real = R>>(&self, x: &Factors<M>) -> Factors<M> {
+        let [u, v] = [&x.u, &x.v].map(|x| self.factor(x));
+        Factors { u, s: self.values(&x.s), v, of: x.of }
     }
 
     fn blend<M: Matrices<Real = R>>(&self, x: &M, regular: impl Fn(&M) -> M) -> M {

@@ -37,9 +37,9 @@ impl MatrixFunction {
         }
     }
 
-    /// First matrix with values so close to each other, or singular values so close to zero, that derivatives through
-    /// vectors have lost half of their digits; their errors are `ε/g²` for a relative gap `g`.
-    pub(crate) fn crowded<R: RealMatrices<Real = R>>(self, values: &R) -> Result<Option<usize>> {
+    /// 1 for each matrix with values so close to each other, or singular values so close to zero, that derivatives
+    /// through vectors have lost half of their digits, else 0; their errors are `ε/g²` for a relative gap `g`.
+    pub(crate) fn crowded<R: RealMatrices<Real = R>>(self, values: &R) -> R {
         let n = values.cols();
         let limit = values.largest_real().scale(values.epsilon().powf(0.25));
         let mut close = values.constant(1, 1, 0.0);
@@ -50,7 +50,8 @@ impl MatrixFunction {
         if n > 0 && self.spectrum() == Spectrum::Singular {
             close = close.add(&values.slice(0..1, n - 1..n).within(&limit));
         }
-        Ok(close.norms()?.iter().position(|&close| close > 0.0))
+        let none = close.within(&close.scale(0.0));
+        none.constant(1, 1, 1.0).sub(&none)
     }
 
     /// First derivative `D f(A)[C]`.

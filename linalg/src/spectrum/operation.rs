@@ -30,7 +30,8 @@ pub enum Spectral {
     UnsplitEigenvectors,
     /// `A`, `C`, factors → derivative of a function of `A` along `C`.
     Function(MatrixFunction),
-    /// `A`, a second derivative of a function of `A`, values → the second derivative; its derivative is an error.
+    /// `A`, a second derivative of a function of `A`, values → the second derivative; its derivative is an error for
+    /// matrices with close values.
     Settled(MatrixFunction),
 }
 
@@ -121,7 +122,10 @@ impl Spectral {
                 let moved = [turned, slope].map(|x| Some(Part::Full(x)));
                 moved.into_iter().chain(constants(3)).collect()
             }
-            Spectral::Settled(f) => return Err(unsettled(f, x)),
+            Spectral::Settled(f) => {
+                settled(f, x, cotangent.full())?;
+                [None, Some(cotangent.clone()), None].into_iter().collect()
+            }
         })
     }
 
@@ -164,10 +168,12 @@ impl Spectral {
                     (turned, slope) => turned.or(slope).unwrap_or_else(|| zeros(x[1].full())),
                 })
             }
-            Spectral::Settled(f) => match direction {
-                Some(_) => return Err(unsettled(f, x)),
-                None => own(1),
-            },
+            Spectral::Settled(f) => {
+                if let Some(da) = direction {
+                    settled(f, x, da)?;
+                }
+                own(1)
+            }
         })
     }
 }
@@ -193,18 +199,19 @@ fn function_tangent<M: Matrices>(f: MatrixFunction, x: &[Part<M>], direction: &M
     let second = f.second(&factors, [c, direction]).or_else(|error| {
         let idle = Idle::behind(error, Some(direction.activity()))
             .or_else(|error| Idle::behind(error, Some(c.activity())))?;
-        let [u, v] = [&factors.u, &factors.v].map(|x| idle.factor(x));
-        let factors = Factors { u, s: idle.values(&factors.s), v, of: factors.of };
-        f.second(&factors, [c, direction])
+        f.second(&idle.factors(&factors), [c, direction])
     })?;
-    M::settled(second, a, &factors.s, f)
+    let idle = Idle::without(&c.activity()).or(&Idle::without(&direction.activity()));
+    M::settled(second, a, &idle.values(&factors.s), f)
 }
 
-/// Error for a function of matrices with close values; reports the first such matrix.
-fn unsettled<M: Matrices>(f: MatrixFunction, x: &[Part<M>]) -> LinalgError {
-    match f.crowded(x[2].real()) {
-        Ok(batch) => LinalgError::SecondOrderAtTie { op: f.name(), batch: batch.unwrap_or(0) },
-        Err(error) => error,
+/// Rejects directions that move a matrix with close values.
+fn settled<M: Matrices>(f: MatrixFunction, x: &[Part<M>], direction: &M) -> Result<()> {
+    let crowded = f.crowded(x[2].real());
+    let moves = Idle::without(&direction.activity()).cotangent(&crowded).norms()?;
+    match moves.iter().position(|&x| x != 0.0) {
+        Some(batch) => Err(LinalgError::SecondOrderAtTie { op: f.name(), batch }),
+        None => Ok(()),
     }
 }
 

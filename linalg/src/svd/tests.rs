@@ -208,7 +208,33 @@ for_all_dtypes! {
     rules_agree_with_differences => derivatives;
     truncation_keeps_what_it_says => truncation;
     values_have_a_derivative_at_ties => ties_in_values;
+    tied_and_zero_values_have_subgradients => subgradients;
     dependent_columns_leave_zeros => zeros;
+}
+
+/// The gradient of one of several tied values, and of one that is 0, is `u vᴴ` for a pair of unit vectors of their
+/// subspaces; that of the sum of values has no singular value above 1.
+fn subgradients<T: LinalgScalar>() {
+    let vector = |values: &[f64]| {
+        let values = values.iter().map(|&x| <T::R as Numeric>::from_f64(x)).collect();
+        Tensor::<T::R>::from_vec(values, &[3]).unwrap()
+    };
+    for values in [[1.0, 1.0, 1.0], [2.0, 1.0, 1.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]] {
+        let a = with_singular_values::<T>(3, &[], 4, 3, &values);
+        let along = |weights: [f64; 3]| {
+            let given = Part::Real(Batched::rows_of(&vector(&weights)));
+            gradient(SvdvalsOp, &[&a], &[Some(given)]).unwrap().swap_remove(0)
+        };
+        for (i, value) in values.into_iter().enumerate() {
+            let g = along([0, 1, 2].map(|k| f64::from(u8::from(k == i))));
+            assert_close(&svdvals(&g).unwrap(), &vector(&[1.0, 0.0, 0.0]), tight::<T>(4));
+            assert!((inner(&g, &a) - value).abs() < tight::<T>(4), "{values:?}");
+        }
+        let sum = along([1.0; 3]);
+        let largest = svdvals(&sum).unwrap().to_vec().unwrap()[0].to_f64();
+        assert!(largest < 1.0 + tight::<T>(4), "{values:?}");
+        assert!((inner(&sum, &a) - values.iter().sum::<f64>()).abs() < tight::<T>(4));
+    }
 }
 
 fn truncation<T: LinalgScalar>() {

@@ -92,6 +92,9 @@ fn reverse_over_reverse<T: Scalar>(
     from_eager(own.collect())
 }
 
+/// One combination of modes that gives `D² F(A)[C, E]`.
+type Route<T> = fn(MatrixFunction, &Tensor<T>, [&Tensor<T>; 2]) -> Result<Tensor<T>>;
+
 /// Checks all combinations of modes.
 #[track_caller]
 fn check<T: Scalar>(
@@ -255,7 +258,6 @@ fn kinks<T: Scalar>() {
     };
     let (c0, e0) = (first_alone(&c), first_alone(&e));
     for directions in [[&c0, &e], [&c, &e0]] {
-        type Route<T> = fn(MatrixFunction, &Tensor<T>, [&Tensor<T>; 2]) -> Result<Tensor<T>>;
         for route in [forward_over_reverse::<T> as Route<T>, reverse_over_reverse::<T>] {
             let got = route(f, &a, directions).unwrap().to_vec().unwrap();
             assert!(got[12..].iter().all(|x| x.abs_sq() == num_zero::<T>()));
@@ -299,12 +301,83 @@ fn third<T: Scalar>() {
     }
 }
 
+/// The gradient for the cotangent `W`, differentiated along both directions.
+fn third_order<T: Scalar>(
+    f: MatrixFunction,
+    a: &Tensor<T>,
+    w: &Tensor<T>,
+    [c, e]: [&Tensor<T>; 2],
+) -> Result<Tensor<T>> {
+    let still = Tensor::zeros(a.shape()).unwrap();
+    let [one, two] = [(a, c), (e, &still)]
+        .map(|(x, dx)| duals(std::slice::from_ref(x), std::slice::from_ref(dx)));
+    let twice = one.into_iter().zip(two).map(|(x, dx)| Dual::new(x, dx)).collect();
+    let recorded = Recorded::<Dual<Duals>>::new(f.op(), T::IS_COMPLEX, twice)?;
+    let given = eager(w).into_iter().map(|x| Some(Dual::constant(Dual::constant(x))));
+    let gradient = recorded.vjp(&given.collect::<Vec<_>>(), &[])?;
+    from_eager(gradient.into_iter().map(|x| x.into_tangent().into_tangent()).collect())
+}
+
+/// Third derivatives of a batch with a tie are those of its matrices; one at a tie that the loss does not read is zero.
+fn thirds_beside_a_tie<T: Scalar>() {
+    let herm = |x: &Tensor<T>| Batched::new(x).herm().into_tensor().unwrap();
+    let head = |x: &Tensor<T>| x.slice_axis(0, 0, 1, 1).unwrap();
+    let values = [[2.0, 1.5, 1.0], [2.0, 1.0, 1.0]];
+    let pair = |at: &dyn Fn(&[f64]) -> Tensor<T>| {
+        let both = values.map(|x| at(&x).to_vec().unwrap());
+        Tensor::from_vec(both.concat(), &[2, 3, 3]).unwrap()
+    };
+    let a = pair(&|x| with_singular_values::<T>(4, &[1], 3, 3, x));
+    let b = pair(&|x| with_eigenvalues::<T>(4, &[1], x));
+    let [c, e] = directions::<T>(3, 3);
+    let w = random::<T>(13, &[2, 3, 3]);
+    let zero = Tensor::<T>::zeros(&[1, 3, 3]).unwrap().to_vec().unwrap();
+    let alone = Tensor::from_vec([head(&w).to_vec().unwrap(), zero.clone()].concat(), &[2, 3, 3]);
+    let alone = alone.unwrap();
+    for (f, a, c, e) in [
+        (MatrixFunction::Hermitian(Elementary::Exp), &b, herm(&c), herm(&e)),
+        (MatrixFunction::Singular(Elementary::Exp), &a, c.clone(), e.clone()),
+        (MatrixFunction::LowRank(1), &a, c, e),
+    ] {
+        let error = third_order(f, a, &w, [&c, &e]).unwrap_err();
+        assert_eq!(error, LinalgError::SecondOrderAtTie { op: f.name(), batch: 1 });
+        let both = third_order(f, a, &alone, [&c, &e]).unwrap();
+        assert_eq!(both.to_vec().unwrap()[9..], zero[..]);
+        let [a, w, c, e] = [a, &w, &c, &e].map(head);
+        assert_close(&head(&both), &third_order(f, &a, &w, [&c, &e]).unwrap(), tight::<T>(100));
+        if epsilon::<T>() < 1e-10 {
+            let at = |h: f64| forward_over_reverse(f, &axpy(&a, h, &e), [&w, &c]).unwrap();
+            let slope = Batched::new(&axpy(&at(1e-4), -1.0, &at(-1e-4))).scale(0.5e4);
+            assert_close(&head(&both), &slope.into_tensor().unwrap(), 1e-5);
+        }
+    }
+}
+
+/// Second derivatives of a batch with a tie are those of its matrices.
+fn seconds_beside_a_tie<T: Scalar>() {
+    let a = [[2.0, 1.5, 1.0], [2.0, 1.0, 1.0]];
+    let a = a.map(|x| with_singular_values::<T>(4, &[1], 3, 3, &x).to_vec().unwrap());
+    let a = Tensor::from_vec(a.concat(), &[2, 3, 3]).unwrap();
+    let [c, e] = directions::<T>(3, 3);
+    for f in [MatrixFunction::Singular(Elementary::Exp), MatrixFunction::LowRank(1)] {
+        for route in [forward_over_reverse::<T> as Route<T>, forward_over_forward::<T>] {
+            let both = route(f, &a, [&c, &e]).unwrap();
+            for i in 0..2 {
+                let [a, c, e, own] = [&a, &c, &e, &both].map(|x| x.slice_axis(0, i, 1, 1).unwrap());
+                assert_close(&own, &route(f, &a, [&c, &e]).unwrap(), tight::<T>(100));
+            }
+        }
+    }
+}
+
 for_all_dtypes! {
     cubes_have_second_derivatives_everywhere => cubes;
     inverses_have_second_derivatives => inverses;
     truncations_of_two_values => numbers;
     no_second_derivative_at_a_kink => kinks;
     third_derivatives_name_the_tie => third;
+    third_derivatives_beside_a_tie => thirds_beside_a_tie;
+    second_derivatives_beside_a_tie => seconds_beside_a_tie;
 }
 
 for_doubles! {

@@ -11,6 +11,7 @@ use t4a_diff::{Array, Value};
 
 use super::{Carrier, ComplexMatrix, Factors, Matrices, RealMatrix};
 use crate::error::Result;
+use crate::idle::Idle;
 use crate::operation::{Over, Part, PartKind, next};
 use crate::spectrum::{MatrixFunction, Spectral, SpectralOperation};
 use crate::table::{Linalg, MatrixOp};
@@ -79,12 +80,24 @@ fn function_slope<A: Array, M: Over<A>>(
     factors: Factors<M>,
     f: MatrixFunction,
 ) -> Result<M> {
-    if f.crowded(&factors.s.detached())?.is_none() {
-        return unsplit(f.slope(&factors, c)?, a, factors, false);
+    let crowded = f.crowded(&factors.s.detached());
+    let sizes = crowded.norms()?;
+    let apart = |c: &M, factors: Factors<M>| unsplit(f.slope(&factors, c)?, a, factors, false);
+    if sizes.iter().all(|&x| x == 0.0) {
+        return apart(c, factors);
     }
-    let [u, s, v] = factors.detached();
-    let parts = vec![Part::Full(a.clone()), Part::Full(c.clone()), u, s, v];
-    Ok(spectral(Spectral::Function(f), parts)?.into_full())
+    let close = |c: M| {
+        let [u, s, v] = factors.detached();
+        let parts = vec![Part::Full(a.clone()), Part::Full(c), u, s, v];
+        spectral(Spectral::Function(f), parts).map(Part::into_full)
+    };
+    if sizes.iter().all(|&x| x > 0.0) {
+        return close(c.clone());
+    }
+    // Each matrix of the batch by its own rule.
+    let gradient = close(c.mul_real(&crowded))?;
+    let idle = Idle::new(crowded);
+    Ok(gradient.add(&apart(&idle.cotangent(c), idle.factors(&factors))?))
 }
 
 fn settled<A: Array, M: Over<A>>(x: M, a: &M, values: &M::Real, f: MatrixFunction) -> Result<M> {
