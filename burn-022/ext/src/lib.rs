@@ -22,6 +22,7 @@
 //! | log Z, best path, K best, tensor contractions | [`einsum`] |
 //! | svd, truncated svd, eigh, solve, matrix functions | [`linalg`] |
 //! | tensors with quantum numbers, block-sparse and diagonal tensors | [`structured`] |
+//! | matrix product states, DMRG, TEBD, TDVP, cross interpolation | `networks` |
 //! | recurrences, Kalman filters, scans of a user's body in bounded memory | [`scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
 //! | CRFs, Gaussian processes, low-rank layers | [`models`] |
@@ -35,6 +36,7 @@
 //! |---|---|
 //! | `linalg`, on by default | [`linalg`] |
 //! | `structured`, on by default | [`structured`]; enables `linalg` |
+//! | `networks` | `networks`; enables `structured` |
 //! | `module` | structured tensors, CRFs, low-rank layers as Burn modules |
 //! | `ndarray` | the operations on burn-ndarray |
 //! | `remote` | the operations on tensors of a server |
@@ -53,6 +55,7 @@
 // linalg     factorisations and functions of matrices
 // scan       scans of a user's body, and recurrences in one kernel
 // structured graded, block-sparse and diagonal tensors
+// networks   matrix product states and operators, tensor trains
 // complex    complex tensors as pairs
 // tree       nested arguments and results
 // models     linear-chain CRFs, Gaussian processes, low-rank layers
@@ -69,6 +72,8 @@ mod error;
 pub mod linalg;
 mod line;
 pub mod models;
+#[cfg(feature = "networks")]
+pub mod networks;
 pub mod nn;
 pub mod operation;
 pub mod primitive;

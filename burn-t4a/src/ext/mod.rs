@@ -5,6 +5,7 @@
 //! | contractions: log Z, best path, counts, K best | [`einsum`] |
 //! | factorisations, solvers, functions of matrices | [`linalg`] |
 //! | graded, block-sparse and diagonal tensors | [`structured`] |
+//! | matrix product states, searches, evolutions, cross interpolation, with the feature `networks` | `networks` |
 //! | scans of a user's body in bounded memory; recurrences in one kernel | [`scan`] |
 //! | softmax, norms, attention and cross-entropy, fused on the tape | [`nn`] |
 //! | complex tensors as pairs of real tensors | [`Complex`] |
@@ -27,6 +28,8 @@ pub mod level;
 #[cfg(feature = "linalg")]
 pub mod linalg;
 mod line;
+#[cfg(feature = "networks")]
+pub mod networks;
 pub mod nn;
 pub mod operation;
 pub mod primitive;

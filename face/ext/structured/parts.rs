@@ -17,6 +17,13 @@ pub(super) fn engine(x: Eager, elements: usize) -> Result<AnyTensor> {
     Ok(x.into_tensor()?.reshape(&[elements])?)
 }
 
+/// Reads the elements into a tensor of the engine.
+pub(super) fn on_engine<L: Layout, A: Array>(tensor: &L::Tensor<A>) -> Result<L::Tensor<Eager>> {
+    let (layout, re, im) = L::parts::<A>(tensor);
+    let part = |x: A| -> Result<Eager> { Ok(x.elements()?.into()) };
+    layout.with(part(re)?, im.map(part).transpose()?)
+}
+
 /// Applies `f` to the elements; for complex tensors to real and imaginary part.
 pub(super) fn map<L: Layout, A: Array, C: Array>(
     tensor: &L::Tensor<A>,

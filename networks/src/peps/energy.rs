@@ -212,7 +212,7 @@ pub fn energy<S: Sector, A: Array>(
 ) -> Result<A> {
     energy.prepared(state)?;
     let op = EnergyOperation { energy: Arc::new(energy.clone()), spec: state.spec().clone() };
-    let outcome = A::apply(&op, &[Value::Float(state.re().clone())], &[true])?;
+    let outcome = A::apply(&op, &[Value::Float(state.re().clone())], &[false])?;
     outcome.results.into_iter().next().ok_or(NetworksError::Norm { op: OP, norm: f64::NAN })
 }
 

@@ -24,8 +24,13 @@ pub(crate) mod plain {
     pub(crate) use burn_t4a_022_ext::models::{
         Crf, GaussianProcess, LinearChain, LowRankLinear, ScoredTags,
     };
+    #[cfg(feature = "networks")]
+    pub(crate) use burn_t4a_022_ext::networks::{BurnMpo, BurnMps};
     pub(crate) use burn_t4a_022_ext::operation::{flags, integers};
     pub(crate) use burn_tensor::Tensor;
+
+    #[cfg(feature = "networks")]
+    pub(crate) type Elements = burn_t4a_022_ext::primitive::Floats<burn_dispatch::Dispatch>;
 
     pub(crate) fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f64> {
         x.into_data().iter::<f64>().collect()

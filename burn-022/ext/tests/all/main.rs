@@ -21,6 +21,8 @@ mod plain {
     mod discrete;
     mod edges;
     mod models;
+    #[cfg(feature = "networks")]
+    mod networks;
     mod nn;
     mod passes;
     pub(crate) mod recurrences;

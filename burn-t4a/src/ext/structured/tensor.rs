@@ -70,6 +70,14 @@ pub trait Structured<B: Operations>: Sized {
         layout.with(enter(re)?, im.map(enter).transpose()?)
     }
 
+    /// Copies the values to a tensor of the engine.
+    ///
+    /// # Errors
+    /// Errors of reading the elements.
+    fn to_engine(&self) -> Result<<Self::Layout as Layout>::Tensor<Eager>> {
+        parts::on_engine::<Self::Layout, Floats<B>>(self)
+    }
+
     /// Creates a tensor of independent random elements of a distribution.
     ///
     /// # Errors

@@ -1,0 +1,1 @@
+../../../../face/ext/networks/mod.rs
