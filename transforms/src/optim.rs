@@ -35,6 +35,24 @@ use burn_t4a::ext::tree::{Structure, Tree, TreeError, build_floats, flatten_floa
 use burn_tensor::{Tensor, TensorPrimitive};
 use thiserror::Error;
 
+/// Leaf of a tree with another shape or dtype than the parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherLeaf {
+    /// Path in the tree, such as `.0.1`.
+    pub path: String,
+    /// Shape and dtype of the parameter.
+    pub parameter: (Shape, DType),
+    /// Shape and dtype of the leaf.
+    pub given: (Shape, DType),
+}
+
+fn list(leaves: &[OtherLeaf]) -> String {
+    let one = |OtherLeaf { path, parameter: (x, dtype), given: (y, given) }: &OtherLeaf| {
+        format!("leaf {path} is {y:?} {given:?}, the parameter {x:?} {dtype:?}")
+    };
+    leaves.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
 /// Error of a step of an optimiser.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -43,33 +61,22 @@ pub enum OptimError {
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// Parameters, gradients and state do not have the same structure.
-    #[error("optimiser: the structure of {tree} is {given}, that of the parameters is {required}")]
+    #[error("optimiser: the structure of {tree} is {given}, that of the parameters {required}")]
     Structure {
-        /// `gradients` or `state`.
+        /// `gradients`, `velocities`, `first moments` or `second moments`.
         tree: &'static str,
         /// Structure of the parameters.
         required: String,
         /// Structure of the tree.
         given: String,
     },
-    /// A leaf does not have the shape and the dtype of its parameter.
-    #[error(
-        "optimiser: leaf {path} of {tree} has shape {given:?} and dtype {given_dtype:?}, the parameter has {required:?} \
-         and {dtype:?}"
-    )]
-    Leaf {
-        /// `gradients` or `state`.
+    /// Leaves do not have the shape and the dtype of their parameters.
+    #[error("optimiser: {tree} do not fit the parameters: {}", list(leaves))]
+    Leaves {
+        /// `gradients`, `velocities`, `first moments` or `second moments`.
         tree: &'static str,
-        /// Path of the leaf, such as `.0.1`.
-        path: String,
-        /// Shape of the parameter.
-        required: Shape,
-        /// Dtype of the parameter.
-        dtype: DType,
-        /// Shape of the leaf.
-        given: Shape,
-        /// Dtype of the leaf.
-        given_dtype: DType,
+        /// Every such leaf.
+        leaves: Vec<OtherLeaf>,
     },
     /// The learning rate is a tensor with several elements.
     #[error("optimiser: the learning rate has {count} elements, one is required")]
@@ -168,17 +175,14 @@ impl<B: Backend> FloatLeaves<B> {
             let [required, given] = [&self.structure, &structure].map(Structure::to_string);
             return Err(OptimError::Structure { tree, required, given });
         }
-        for (i, (x, y)) in self.tensors.iter().zip(&others).enumerate() {
-            if x.shape() != y.shape() || x.dtype() != y.dtype() {
-                return Err(OptimError::Leaf {
-                    tree,
-                    path: structure.paths().get(i).cloned().unwrap_or_default(),
-                    required: x.shape(),
-                    dtype: x.dtype(),
-                    given: y.shape(),
-                    given_dtype: y.dtype(),
-                });
-            }
+        let of = |x: &FloatTensor<B>| (x.shape(), x.dtype());
+        let pairs = structure.paths().into_iter().zip(self.tensors.iter().zip(&others));
+        let differ = pairs.filter(|(_, (x, y))| of(x) != of(y));
+        let leaves: Vec<OtherLeaf> = differ
+            .map(|(path, (x, y))| OtherLeaf { path, parameter: of(x), given: of(y) })
+            .collect();
+        if !leaves.is_empty() {
+            return Err(OptimError::Leaves { tree, leaves });
         }
         Ok(others)
     }
@@ -246,7 +250,7 @@ impl Sgd {
     ) -> Result<(P, SgdState<B, P>)> {
         let (rate, leaves) = (rate.into().check()?, FloatLeaves::of(parameters)?);
         let gradients = leaves.matching("gradients", gradients)?;
-        let velocity = leaves.matching("state", state.velocity)?;
+        let velocity = leaves.matching("velocities", state.velocity)?;
         // 1 at the first step, later 1 − dampening.
         let share = state.started.clone().mul_scalar(-self.dampening).add_scalar(1.0);
         let mut next = (Vec::new(), Vec::new());
@@ -329,8 +333,8 @@ impl Adam {
     ) -> Result<(P, AdamState<B, P>)> {
         let (rate, leaves) = (rate.into().check()?, FloatLeaves::of(parameters)?);
         let gradients = leaves.matching("gradients", gradients)?;
-        let first = leaves.matching("state", state.first)?;
-        let second = leaves.matching("state", state.second)?;
+        let first = leaves.matching("first moments", state.first)?;
+        let second = leaves.matching("second moments", state.second)?;
         let [beta1, beta2] = self.betas;
         let [power1, power2] = state.powers;
         let powers = [power1.mul_scalar(beta1), power2.mul_scalar(beta2)];
