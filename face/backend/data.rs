@@ -114,7 +114,7 @@ fn hand_out(any: &AnyTensor) -> Result<Bytes> {
 /// Returns `len` bytes of a buffer from byte `start` as copy-on-write `Bytes`.
 fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
     debug_assert!(start + len <= buffer.len());
-    let controller = Shared { buffer, start, len };
+    let controller = SharedBytes { buffer, start, len };
     // SAFETY: the controller exposes exactly `len` bytes, all initialised by the invariant of
     // buffers inside of tensors.
     unsafe { Bytes::from_controller(Box::new(controller), len) }
@@ -189,13 +189,13 @@ fn bools(bytes: Bytes, layout: Layout) -> Result<AnyTensor> {
 }
 
 /// Allocation controller that exposes a range of a buffer as `Bytes`.
-struct Shared {
+struct SharedBytes {
     buffer: Buffer,
     start: usize,
     len: usize,
 }
 
-impl Shared {
+impl SharedBytes {
     /// Copies the range into a new buffer unless this handle is the only one.
     fn own(&mut self) -> Result<()> {
         if !self.buffer.is_unique() {
@@ -221,7 +221,7 @@ impl Shared {
     }
 }
 
-impl AllocationController for Shared {
+impl AllocationController for SharedBytes {
     fn alloc_align(&self) -> usize {
         let address = self.buffer.as_ptr().addr() + self.start;
         1 << address.trailing_zeros().min(4)

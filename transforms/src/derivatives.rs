@@ -39,7 +39,7 @@ use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend, DType, Shape, TensorMetadata};
-use burn_t4a::ext::level::Level;
+use burn_t4a::ext::level::LevelGuard;
 use burn_t4a::ext::tape::is_tracked;
 use burn_t4a::ext::tree::{
     Leaf, Structure, Tree, TreeError, build, build_floats, flatten, flatten_floats,
@@ -120,12 +120,12 @@ pub enum DerivativeError {
 }
 
 /// Arguments of a call on the tape. Integer and boolean leaves are not tracked.
-struct Arguments<B: Backend> {
+struct TapeArguments<B: Backend> {
     structure: Structure,
     leaves: Vec<Leaf<Autodiff<B>>>,
 }
 
-impl<B: Backend> Arguments<B> {
+impl<B: Backend> TapeArguments<B> {
     /// Wraps a tree for the tape, with tracked float leaves.
     fn enter<P: Tree<B>>(tree: P) -> Result<(P::On<Autodiff<B>>, Self)> {
         let (structure, leaves) = flatten(tree);
@@ -171,8 +171,8 @@ fn inner<B: Backend, R: Tree<Autodiff<B>>>(tree: R) -> Result<R::On<B>> {
 }
 
 /// Enters the nesting level of the tape; an error if it is active already.
-fn level<B: Backend>() -> Result<Level> {
-    Level::enter::<Autodiff<B>>().ok_or(DerivativeError::Nested)
+fn level<B: Backend>() -> Result<LevelGuard> {
+    LevelGuard::enter::<Autodiff<B>>().ok_or(DerivativeError::Nested)
 }
 
 fn number<B: Backend>(loss: Tensor<Autodiff<B>, 1>) -> Result<FloatTensor<Autodiff<B>>> {
@@ -231,7 +231,7 @@ pub fn value_and_grad_with<B: Backend, P: Tree<B>, A: Tree<Autodiff<B>>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> (Tensor<Autodiff<B>, 1>, A),
     x: P,
 ) -> Result<(Tensor<B, 1>, A::On<B>, P)> {
-    let (x, arguments) = Arguments::enter(x)?;
+    let (x, arguments) = TapeArguments::enter(x)?;
     let _level = level::<B>()?;
     let (loss, more) = f(x);
     let loss = number(loss)?;
@@ -242,7 +242,7 @@ pub fn value_and_grad_with<B: Backend, P: Tree<B>, A: Tree<Autodiff<B>>>(
 /// Linear map from cotangents of results to cotangents of arguments. It can be evaluated once, since a reverse pass
 /// consumes Burn's tape.
 pub struct Pullback<B: Backend, P, S> {
-    arguments: Arguments<B>,
+    arguments: TapeArguments<B>,
     structure: Structure,
     results: Vec<FloatTensor<Autodiff<B>>>,
     types: PhantomData<fn(S) -> P>,
@@ -304,7 +304,7 @@ pub fn vjp<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> R,
     x: P,
 ) -> Result<(Below<B, R>, Pullback<B, P, Below<B, R>>)> {
-    let (x, arguments) = Arguments::enter(x)?;
+    let (x, arguments) = TapeArguments::enter(x)?;
     let _level = level::<B>()?;
     let y = f(x);
     let (structure, results) = flatten_floats(y)?;
@@ -340,6 +340,6 @@ pub fn hvp<B: Backend, P: Tree<B>>(
     v: P,
 ) -> Result<(P, P)> {
     let duals = dual(x, v)?;
-    let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
+    let _level = LevelGuard::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
     Ok(unzip(grad(f, duals)?)?)
 }

@@ -26,7 +26,7 @@ use crate::tape;
 
 /// Backend of the operands.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum OperandBackend {
     Flex,
     #[cfg(feature = "ndarray")]
     NdArray,
@@ -36,16 +36,16 @@ enum Place {
     Elsewhere,
 }
 
-fn place(kind: &DispatchTensorKind) -> Place {
+fn place(kind: &DispatchTensorKind) -> OperandBackend {
     match kind {
-        DispatchTensorKind::Flex(_) => Place::Flex,
+        DispatchTensorKind::Flex(_) => OperandBackend::Flex,
         #[cfg(feature = "ndarray")]
-        DispatchTensorKind::NdArray(_) => Place::NdArray,
+        DispatchTensorKind::NdArray(_) => OperandBackend::NdArray,
         #[cfg(feature = "remote")]
-        DispatchTensorKind::Remote(_) => Place::Remote,
+        DispatchTensorKind::Remote(_) => OperandBackend::Remote,
         DispatchTensorKind::Autodiff(inner) => place(inner),
         #[allow(unreachable_patterns)]
-        _ => Place::Elsewhere,
+        _ => OperandBackend::Elsewhere,
     }
 }
 
@@ -54,7 +54,7 @@ fn place(kind: &DispatchTensorKind) -> Place {
 pub(crate) fn casts_integers(x: &DispatchTensor) -> bool {
     match place(&x.kind) {
         #[cfg(feature = "remote")]
-        Place::Remote => false,
+        OperandBackend::Remote => false,
         _ => true,
     }
 }
@@ -62,21 +62,21 @@ pub(crate) fn casts_integers(x: &DispatchTensor) -> bool {
 /// Common backend of these tensors, and the tape that they are on.
 fn common<'a>(
     all: impl IntoIterator<Item = &'a DispatchTensor>,
-) -> (Place, DispatchAutodiffContext) {
+) -> (OperandBackend, DispatchAutodiffContext) {
     let mut all = all.into_iter();
     let Some(first) = all.next() else {
-        return (Place::Elsewhere, DispatchAutodiffContext::Disabled);
+        return (OperandBackend::Elsewhere, DispatchAutodiffContext::Disabled);
     };
     let start = (place(&first.kind), first.autodiff);
     all.fold(start, |(at, tape), x| {
-        let at = if at == place(&x.kind) { at } else { Place::Elsewhere };
+        let at = if at == place(&x.kind) { at } else { OperandBackend::Elsewhere };
         (at, tape.merge(x.autodiff))
     })
 }
 
 /// Returns true if a node with a user-defined rule can be recorded for results of these tensors.
 pub(crate) fn records<'a>(all: impl IntoIterator<Item = &'a DispatchTensor>) -> bool {
-    common(all).0 != Place::Elsewhere
+    common(all).0 != OperandBackend::Elsewhere
 }
 
 /// A listed backend, with or without a tape: conversion from and to `Dispatch`.
@@ -214,13 +214,13 @@ macro_rules! at {
             };
         }
         match $place {
-            (Place::Flex, tape) => on!(Flex, tape),
+            (OperandBackend::Flex, tape) => on!(Flex, tape),
             #[cfg(feature = "ndarray")]
             #[allow(deprecated)]
-            (Place::NdArray, tape) => on!(NdArray, tape),
+            (OperandBackend::NdArray, tape) => on!(NdArray, tape),
             #[cfg(feature = "remote")]
-            (Place::Remote, tape) => on!(Remote, tape),
-            (Place::Elsewhere, _) => $elsewhere,
+            (OperandBackend::Remote, tape) => on!(Remote, tape),
+            (OperandBackend::Elsewhere, _) => $elsewhere,
         }
     }};
 }

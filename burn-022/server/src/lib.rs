@@ -144,7 +144,7 @@ impl Server {
                 eprintln!("t4a-serve: a connection beyond {} is closed", server.limits.connections);
                 continue;
             }
-            let place = Place(open.clone());
+            let place = ConnectionPermit(open.clone());
             let server = server.clone();
             let thread = std::thread::Builder::new().name("t4a-session".into());
             let run = move || {
@@ -175,9 +175,9 @@ impl Server {
 }
 
 /// One of the allowed connections, released when the connection ends.
-struct Place(Arc<AtomicUsize>);
+struct ConnectionPermit(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

@@ -14,13 +14,13 @@ thread_local! {
 
 /// Marks a function on a backend as active on this thread during its lifetime.
 #[derive(Debug)]
-pub struct Level {
+pub struct LevelGuard {
     backend: TypeId,
     /// Makes the type neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
 
-impl Level {
+impl LevelGuard {
     /// Enters a function on the backend `L`; `None` if one is active on this thread.
     pub fn enter<L: 'static>() -> Option<Self> {
         let backend = TypeId::of::<L>();
@@ -34,7 +34,7 @@ impl Level {
     }
 }
 
-impl Drop for Level {
+impl Drop for LevelGuard {
     fn drop(&mut self) {
         ENTERED.with_borrow_mut(|all| all.retain(|backend| *backend != self.backend));
     }

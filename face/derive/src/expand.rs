@@ -10,14 +10,14 @@ use syn::{
 
 /// Version of Burn whose trait is implemented.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum BurnVersion {
     /// Burn 0.21: backends are type parameters.
     Backends,
     /// Burn 0.22: one type dispatches to all backends.
     Dispatch,
 }
 
-impl Line {
+impl BurnVersion {
     /// Path of the module that defines the trait.
     fn module(self) -> TokenStream {
         match self {
@@ -27,13 +27,13 @@ impl Line {
     }
 }
 
-pub(crate) fn expand(input: TokenStream, line: Line) -> TokenStream {
+pub(crate) fn expand(input: TokenStream, line: BurnVersion) -> TokenStream {
     let item = parse2::<DeriveInput>(input).and_then(|input| implementation(&input, line));
     item.unwrap_or_else(|error| error.to_compile_error())
 }
 
 /// A field: its accessor, its name in the structure, and whether it is a static value.
-struct Part {
+struct DerivedField {
     member: Member,
     name: String,
     local: Ident,
@@ -41,7 +41,7 @@ struct Part {
     ty: Type,
 }
 
-impl Part {
+impl DerivedField {
     fn new((i, field): (usize, &Field)) -> Result<Self> {
         let mut fixed = false;
         for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("tree")) {
@@ -99,11 +99,12 @@ fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     })
 }
 
-fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
+fn implementation(input: &DeriveInput, line: BurnVersion) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new(input.span(), "`Tree` can be derived for structs only"));
     };
-    let parts = data.fields.iter().enumerate().map(Part::new).collect::<Result<Vec<_>>>()?;
+    let parts =
+        data.fields.iter().enumerate().map(DerivedField::new).collect::<Result<Vec<_>>>()?;
     let module = line.module();
     let name = &input.ident;
 
@@ -119,17 +120,17 @@ fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
     let backend = backends.first().copied();
     let fixed = named_backend(input)?;
     let on: TokenStream = match (line, backend, &fixed) {
-        (Line::Dispatch, None, None) => quote!(::burn_t4a_022_ext::tree::Dispatch),
-        (Line::Dispatch, ..) => {
+        (BurnVersion::Dispatch, None, None) => quote!(::burn_t4a_022_ext::tree::Dispatch),
+        (BurnVersion::Dispatch, ..) => {
             return Err(Error::new(name.span(), "trees of Burn 0.22 have no backend to name"));
         }
-        (Line::Backends, Some(backend), None) => quote!(#backend),
-        (Line::Backends, None, Some(ty)) => quote!(#ty),
-        (Line::Backends, None, None) => {
+        (BurnVersion::Backends, Some(backend), None) => quote!(#backend),
+        (BurnVersion::Backends, None, Some(ty)) => quote!(#ty),
+        (BurnVersion::Backends, None, None) => {
             let message = "the backend is missing: a type parameter `B: Backend`, or `#[tree(backend = Type)]`";
             return Err(Error::new(name.span(), message));
         }
-        (Line::Backends, Some(_), Some(ty)) => {
+        (BurnVersion::Backends, Some(_), Some(ty)) => {
             return Err(Error::new(ty.span(), "the backend is a type parameter already"));
         }
     };
@@ -137,7 +138,7 @@ fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
     // A type parameter is a tree if a field that is not fixed mentions it.
     let is_tree = |parameter: &Ident| {
         let trees = parts.iter().filter(|part| !part.fixed);
-        let types = trees.map(|Part { ty, .. }| quote!(#ty));
+        let types = trees.map(|DerivedField { ty, .. }| quote!(#ty));
         Some(parameter) != backend && types.into_iter().any(|ty| mentions(ty, parameter))
     };
     let mut generics = input.generics.clone();
@@ -164,7 +165,7 @@ fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
         }
     }
     let counterpart = match (line, backend) {
-        (Line::Dispatch, _) => TokenStream::new(),
+        (BurnVersion::Dispatch, _) => TokenStream::new(),
         (_, None) => quote! {
             type On<OtherBackend: ::burn_t4a::ext::tree::Backend> = #module::OneBackend<OtherBackend>;
         },
@@ -176,15 +177,14 @@ fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
     let text = name.to_string();
     let names: Vec<_> = parts.iter().map(|part| &part.name).collect();
     let locals: Vec<_> = parts.iter().map(|part| &part.local).collect();
-    let structures = parts.iter().map(|Part { member, name, fixed, .. }| match fixed {
+    let structures = parts.iter().map(|DerivedField { member, name, fixed, .. }| match fixed {
         true => quote!((#name.into(), #module::Structure::fixed(self.#member.clone()))),
         false => quote!((#name.into(), #module::Tree::<#on>::structure(&self.#member))),
     });
-    let leaves = parts
-        .iter()
-        .filter(|part| !part.fixed)
-        .map(|Part { member, .. }| quote!(#module::Tree::<#on>::leaves(self.#member, all);));
-    let builds = parts.iter().map(|Part { member, local, fixed, .. }| match fixed {
+    let leaves = parts.iter().filter(|part| !part.fixed).map(
+        |DerivedField { member, .. }| quote!(#module::Tree::<#on>::leaves(self.#member, all);),
+    );
+    let builds = parts.iter().map(|DerivedField { member, local, fixed, .. }| match fixed {
         true => quote!(#member: #local.value()?),
         false => quote!(#member: #module::Tree::<#on>::build(#local, leaves)?),
     });

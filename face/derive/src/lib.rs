@@ -9,7 +9,7 @@ mod expand;
 
 use proc_macro::TokenStream;
 
-use expand::{Line, expand};
+use expand::{BurnVersion, expand};
 
 /// Implements `burn_t4a::ext::tree::Tree` for a struct, field by field.
 ///
@@ -21,7 +21,7 @@ use expand::{Line, expand};
 /// Enums, unions and structs with lifetime parameters are rejected at compile time.
 #[proc_macro_derive(Tree, attributes(tree))]
 pub fn tree(input: TokenStream) -> TokenStream {
-    expand(input.into(), Line::Backends).into()
+    expand(input.into(), BurnVersion::Backends).into()
 }
 
 /// Implements `burn_t4a_022_ext::tree::Tree` for a struct, field by field.
@@ -31,5 +31,5 @@ pub fn tree(input: TokenStream) -> TokenStream {
 /// the type of another field must be trees.
 #[proc_macro_derive(DispatchTree, attributes(tree))]
 pub fn dispatch_tree(input: TokenStream) -> TokenStream {
-    expand(input.into(), Line::Dispatch).into()
+    expand(input.into(), BurnVersion::Dispatch).into()
 }

@@ -9,12 +9,12 @@ use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 
 /// An operand: dtype, device and shape, and its primitives.
-pub(super) type Described<V, S, P> = ((DType, V, S), P);
+pub(super) type DescribedOperand<V, S, P> = ((DType, V, S), P);
 
 /// Contracts over a semiring; the result must have the given rank.
 pub(super) fn contract<S, B, V, Sizes>(
     expression: impl Expression,
-    operands: Vec<Described<V, Sizes, Floats<B>>>,
+    operands: Vec<DescribedOperand<V, Sizes, Floats<B>>>,
     rank: usize,
 ) -> Result<Floats<B>>
 where
@@ -38,7 +38,7 @@ where
 /// Contracts complex numbers given as pairs of real and imaginary part; the result must have the given rank.
 pub(super) fn contract_pairs<B, V, Sizes>(
     expression: impl Expression,
-    operands: Vec<Described<V, Sizes, [Floats<B>; 2]>>,
+    operands: Vec<DescribedOperand<V, Sizes, [Floats<B>; 2]>>,
     rank: usize,
 ) -> Result<[Floats<B>; 2]>
 where

@@ -22,13 +22,13 @@ pub(super) struct Host<V> {
 }
 
 /// Planned contraction with operands in the engine.
-pub(super) struct Job<V> {
+pub(super) struct HostContraction<V> {
     plan: Arc<Plan>,
     operands: Vec<AnyTensor>,
     pub(super) device: V,
 }
 
-impl<V: Clone> Job<V> {
+impl<V: Clone> HostContraction<V> {
     /// Plans a contraction whose result has rank `rank`, with `extra` axes beyond the labels of the output and
     /// elements `factor` times as large.
     ///

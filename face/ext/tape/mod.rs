@@ -41,7 +41,7 @@ pub use passes::released;
 pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
 
 /// Cotangents of N inputs; `None` means zero.
-pub type Cotangents<B, const N: usize> = [Option<FloatTensor<B>>; N];
+pub type InputCotangents<B, const N: usize> = [Option<FloatTensor<B>>; N];
 
 /// Records `y = f(x₁ … x_N)` as one node with its own derivative rule.
 ///
@@ -61,7 +61,7 @@ pub type Cotangents<B, const N: usize> = [Option<FloatTensor<B>>; N];
 pub fn record<B, C, R, E, const N: usize>(
     inputs: [Tracked<B, C>; N],
     forward: impl FnOnce([FloatTensor<B>; N], [bool; N]) -> Result<(FloatTensor<B>, R), E>,
-    vjp: impl FnOnce(R, FloatTensor<B>, [bool; N]) -> Cotangents<B, N> + Send + 'static,
+    vjp: impl FnOnce(R, FloatTensor<B>, [bool; N]) -> InputCotangents<B, N> + Send + 'static,
 ) -> Result<Tracked<B, C>, E>
 where
     B: Backend,
@@ -69,7 +69,7 @@ where
     R: Send + 'static,
 {
     let tracked = inputs.each_ref().map(|x| x.is_tracked());
-    let arguments = inputs.each_ref().map(|x| Argument::<B>::of(primitive::<B, C>(x)));
+    let arguments = inputs.each_ref().map(|x| InputMeta::<B>::of(primitive::<B, C>(x)));
     // Held until the node is registered, see the module documentation.
     #[cfg(burn_line = "0.21")]
     let _handles = inputs.each_ref().map(|x| x.rc.clone());
@@ -99,7 +99,7 @@ where
 pub fn record_many<B, C, R, E, const N: usize, const M: usize>(
     inputs: [Tracked<B, C>; N],
     forward: impl FnOnce([FloatTensor<B>; N], [bool; N]) -> Result<([FloatTensor<B>; M], R), E>,
-    vjp: impl FnOnce(R, [FloatTensor<B>; M], [bool; N]) -> Cotangents<B, N> + Send + 'static,
+    vjp: impl FnOnce(R, [FloatTensor<B>; M], [bool; N]) -> InputCotangents<B, N> + Send + 'static,
 ) -> Result<[Tracked<B, C>; M], E>
 where
     B: Backend,
@@ -113,18 +113,18 @@ where
     let handed = Handed::<B>::new(M);
     let given = handed.clone();
     let mut outputs = None;
-    let number = Argument::<B>::of(primitive::<B, C>(&inputs[0])).number();
+    let number = InputMeta::<B>::of(primitive::<B, C>(&inputs[0])).number();
     let token = record::<B, C, _, E, N>(
         inputs,
         |inputs, tracked| {
             let (all, residuals) = forward(inputs, tracked)?;
-            let arguments = all.each_ref().map(Argument::<B>::of);
+            let arguments = all.each_ref().map(InputMeta::<B>::of);
             outputs = Some(all);
             Ok((number, (arguments, residuals)))
         },
         move |(arguments, residuals), _, wanted| {
             let mut cotangents = given.take().into_iter();
-            let own = |y: Argument<B>| cotangents.next().flatten().unwrap_or_else(|| y.zeros());
+            let own = |y: InputMeta<B>| cotangents.next().flatten().unwrap_or_else(|| y.zeros());
             vjp(residuals, arguments.map(own), wanted)
         },
     )?;
@@ -197,7 +197,7 @@ impl<B: Backend> Handed<B> {
         first: usize,
     ) -> Tracked<B, C> {
         let handed = self.clone();
-        let number = Argument::<B>::of(primitive::<B, C>(&inputs[0])).number();
+        let number = InputMeta::<B>::of(primitive::<B, C>(&inputs[0])).number();
         let Ok(token) = record::<B, C, _, Infallible, N>(
             inputs,
             |_, _| Ok((number, ())),
@@ -213,7 +213,7 @@ impl<B: Backend> Handed<B> {
 /// Derivative rule of one node, with its residuals.
 struct Pullback<B: Backend, F, const N: usize> {
     pullback: F,
-    arguments: [Argument<B>; N],
+    arguments: [InputMeta<B>; N],
 }
 
 impl<B: Backend, F, const N: usize> fmt::Debug for Pullback<B, F, N> {
@@ -225,7 +225,7 @@ impl<B: Backend, F, const N: usize> fmt::Debug for Pullback<B, F, N> {
 impl<B, F, const N: usize> Backward<B, N> for Pullback<B, F, N>
 where
     B: Backend,
-    F: FnOnce(FloatTensor<B>, [bool; N]) -> Cotangents<B, N> + Send + 'static,
+    F: FnOnce(FloatTensor<B>, [bool; N]) -> InputCotangents<B, N> + Send + 'static,
 {
     type State = ();
 
@@ -252,13 +252,13 @@ pub fn is_tracked<B: Backend, C: CheckpointStrategy>(x: &Tracked<B, C>) -> bool 
 
 /// Shape, dtype and device of an input, to create a zero cotangent.
 #[derive(Debug)]
-pub(crate) struct Argument<B: Backend> {
+pub(crate) struct InputMeta<B: Backend> {
     shape: Shape,
     dtype: FloatDType,
     device: Device<B>,
 }
 
-impl<B: Backend> Argument<B> {
+impl<B: Backend> InputMeta<B> {
     pub(crate) fn of(x: &FloatTensor<B>) -> Self {
         Self { shape: x.shape(), dtype: x.dtype().into(), device: float_device::<B>(x) }
     }

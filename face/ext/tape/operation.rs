@@ -8,7 +8,7 @@ use burn_backend::{AutodiffBackend, Backend};
 use t4a_diff::{Array, Dual, Kept, Operation, Outcome, Reverse, Value};
 use t4a_tensor::route::Route;
 
-use super::{Argument, Handed, Tracked, constant, is_tracked, primitive, record};
+use super::{Handed, InputMeta, Tracked, constant, is_tracked, primitive, record};
 use crate::boundary::accept;
 use crate::ext::operation::{Kernel, Meta, Operand, Operations};
 use crate::ext::primitive::{Bools, Floats, Indices};
@@ -186,7 +186,7 @@ struct Recorded<O, B: Operations> {
     kept: Kept<Floats<B>>,
     results: usize,
     /// Of the first result.
-    first: Argument<B>,
+    first: InputMeta<B>,
     floats: Vec<bool>,
     tracked: Vec<bool>,
 }
@@ -211,7 +211,7 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
         }
         let results = out.results.len();
         let values: Vec<_> = out.results.into_iter().chain(out.hidden).map(|y| y.0).collect();
-        let first = Argument::<B>::of(&values[0]);
+        let first = InputMeta::<B>::of(&values[0]);
         let recorded = Self { op: op.clone(), kept, results, first, floats, tracked };
         Ok(((values, results, out.extra), recorded))
     }
@@ -251,7 +251,7 @@ fn node<R: Residuals<B>, B: Backend, C: CheckpointStrategy, E, const N: usize>(
             let output = match &handed {
                 None => values.swap_remove(0),
                 Some(handed) => {
-                    let number = Argument::<B>::of(&values[0]).number();
+                    let number = InputMeta::<B>::of(&values[0]).number();
                     several = Some((values, handed.clone()));
                     number
                 }

@@ -25,13 +25,13 @@ use burn_tensor::Tensor;
 use super::{Tracked, constant};
 use crate::backend::{BurnT4a, T4aDevice};
 
-type Tape = Autodiff<BurnT4a, NoCheckpointing>;
+type ObserverTape = Autodiff<BurnT4a, NoCheckpointing>;
 
 /// Minimum and maximum time for which another thread waits.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(5)];
 
 /// State shared by a thread and its sentinel node.
-struct Shared {
+struct ObserverState {
     thread: ThreadId,
     /// Tensor that requires gradients but is in no graph; cloned for each sentinel.
     template: Tracked<BurnT4a, NoCheckpointing>,
@@ -48,14 +48,14 @@ struct Shared {
 }
 
 thread_local! {
-    static SHARED: Arc<Shared> = Arc::new(Shared::new());
+    static SHARED: Arc<ObserverState> = Arc::new(ObserverState::new());
 }
 
-impl Shared {
+impl ObserverState {
     fn new() -> Self {
         let x = BurnT4a::float_zeros(Shape::from([1]), &T4aDevice, FloatDType::F32);
         let mut template = constant::<BurnT4a, NoCheckpointing>(x);
-        template.node = Tape::float_set_require_grad(template.clone(), true).node;
+        template.node = ObserverTape::float_set_require_grad(template.clone(), true).node;
         let [registered, observers, progress, own, unknown] = [const { AtomicUsize::new(0) }; 5];
         let patience = AtomicUsize::new(PATIENCE[0].as_millis() as usize);
         let thread = thread::current().id();
@@ -79,7 +79,7 @@ impl Shared {
 }
 
 /// Rule of a sentinel, which no reverse pass reaches.
-struct Sentinel(Arc<Shared>);
+struct Sentinel(Arc<ObserverState>);
 
 impl fmt::Debug for Sentinel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,7 +138,7 @@ pub fn released<T>(shared: &Arc<T>) -> bool {
 
 /// Detects reverse passes on this thread during its lifetime.
 pub(crate) struct Observer {
-    shared: Arc<Shared>,
+    shared: Arc<ObserverState>,
     begin: Instant,
     own: usize,
     unknown: usize,
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn pass() {
-        let x = Tensor::<Tape, 1>::from_floats([1.0], &T4aDevice).require_grad();
+        let x = Tensor::<ObserverTape, 1>::from_floats([1.0], &T4aDevice).require_grad();
         let _ = x.backward();
     }
 

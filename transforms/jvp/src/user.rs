@@ -2,7 +2,7 @@
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, TensorMetadata};
-use burn_t4a::ext::level::Level;
+use burn_t4a::ext::level::LevelGuard;
 use burn_t4a::ext::tree::{Leaf, Structure, Tree, build, build_floats, flatten, flatten_floats};
 
 use crate::backend::Jvp;
@@ -36,19 +36,19 @@ pub fn jvp<B, P, R>(
     f: impl FnOnce(P::On<Jvp<B>>) -> R,
     primals: P,
     tangents: P,
-) -> Result<(Below<B, R>, Below<B, R>)>
+) -> Result<(OnInner<B, R>, OnInner<B, R>)>
 where
     B: Backend,
     P: Tree<B>,
     R: Tree<Jvp<B>>,
 {
     let duals = dual(primals, tangents)?;
-    let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
+    let _level = LevelGuard::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
     unzip(f(duals))
 }
 
 /// Result type of a function on `Jvp<B>`, converted to `B`.
-type Below<B, R> = <R as Tree<Jvp<B>>>::On<B>;
+type OnInner<B, R> = <R as Tree<Jvp<B>>>::On<B>;
 
 /// `f(x)`, and the linear map from tangents of x to tangents of f(x).
 ///
@@ -73,7 +73,7 @@ type Below<B, R> = <R as Tree<Jvp<B>>>::On<B>;
 pub fn linearize<B, P, R>(
     f: impl Fn(P::On<Jvp<B>>) -> R,
     primals: P,
-) -> Result<(Below<B, R>, impl Fn(P) -> Result<Below<B, R>>)>
+) -> Result<(OnInner<B, R>, impl Fn(P) -> Result<OnInner<B, R>>)>
 where
     B: Backend,
     P: Tree<B>,
@@ -81,14 +81,14 @@ where
 {
     let (structure, primals) = flatten_floats(primals)?;
     let still = primals.iter().cloned().map(JvpTensor::constant).collect();
-    let level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
-    let (value, _) = unzip::<B, R, Below<B, R>>(f(build_floats(&structure, still)?))?;
+    let level = LevelGuard::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
+    let (value, _) = unzip::<B, R, OnInner<B, R>>(f(build_floats(&structure, still)?))?;
     drop(level);
     let map = move |tangents: P| {
         let (of_tangents, tangents) = flatten_floats(tangents)?;
         let duals = duals::<B>(&structure, primals.clone(), &of_tangents, tangents)?;
-        let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
-        Ok(unzip::<B, R, Below<B, R>>(f(build_floats(&structure, duals)?))?.1)
+        let _level = LevelGuard::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
+        Ok(unzip::<B, R, OnInner<B, R>>(f(build_floats(&structure, duals)?))?.1)
     };
     Ok((value, map))
 }

@@ -4,7 +4,7 @@
 use burn_autodiff::Autodiff;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, FloatDType, Shape, Slice, TensorData, TensorMetadata};
-use burn_t4a::ext::level::Level;
+use burn_t4a::ext::level::LevelGuard;
 use burn_t4a::ext::tree::{Structure, Tree, build_floats, flatten_floats};
 use burn_t4a_jvp::{Jvp, JvpError, constant, jvp, unzip};
 use burn_tensor::Tensor;
@@ -13,7 +13,7 @@ use super::{Below, DerivativeError, Result, Twice, hvp, level, tensor, vjp};
 
 /// Range of rows or columns of one leaf of the results or arguments.
 #[derive(Clone, Debug)]
-struct Part {
+struct LeafRange {
     path: String,
     shape: Shape,
     start: usize,
@@ -25,21 +25,21 @@ struct Part {
 #[derive(Clone, Debug)]
 pub struct Jacobian<B: Backend> {
     matrix: FloatTensor<B>,
-    results: Vec<Part>,
-    arguments: Vec<Part>,
+    results: Vec<LeafRange>,
+    arguments: Vec<LeafRange>,
 }
 
-fn parts<B: Backend>(structure: &Structure, leaves: &[FloatTensor<B>]) -> Vec<Part> {
+fn parts<B: Backend>(structure: &Structure, leaves: &[FloatTensor<B>]) -> Vec<LeafRange> {
     let mut start = 0;
     let part = |(path, x): (String, &FloatTensor<B>)| {
-        let part = Part { path, shape: x.shape(), start };
+        let part = LeafRange { path, shape: x.shape(), start };
         start += part.shape.num_elements();
         part
     };
     structure.paths().into_iter().zip(leaves).map(part).collect()
 }
 
-fn find<'a>(all: &'a [Part], path: &str) -> Result<&'a Part> {
+fn find<'a>(all: &'a [LeafRange], path: &str) -> Result<&'a LeafRange> {
     let missing = || DerivativeError::NoLeaf {
         path: path.to_owned(),
         leaves: all.iter().map(|part| part.path.clone()).collect(),
@@ -70,7 +70,7 @@ impl<B: Backend> Jacobian<B> {
             let required = shape.num_dims();
             return Err(DerivativeError::Rank { function: "block", required, given: K });
         }
-        let range = |part: &Part| {
+        let range = |part: &LeafRange| {
             let end = part.start + part.shape.num_elements();
             Slice::new(part.start as isize, Some(end as isize), 1)
         };
@@ -124,7 +124,7 @@ fn stacked<B: Backend>(
 ) -> Result<Jacobian<B>> {
     let [results, arguments] =
         [results, arguments].map(|(structure, all)| (parts::<B>(structure, all), all));
-    let count = |all: &[Part]| all.iter().map(|part| part.shape.num_elements()).sum::<usize>();
+    let count = |all: &[LeafRange]| all.iter().map(|part| part.shape.num_elements()).sum::<usize>();
     let size = [count(&results.0), count(&arguments.0)];
     let like = arguments.1.first().or(results.1.first());
     let matrix = match (like, size.contains(&0)) {
@@ -182,7 +182,7 @@ pub fn jacfwd_tree<B: Backend, P: Tree<B>, R: Tree<Jvp<B>>>(
     one_dtype::<B>("jacfwd", &x)?;
     let tree = |leaves| Ok::<P, DerivativeError>(build_floats(&structure, leaves)?);
     let still = constant(tree(x.clone())?)?;
-    let level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
+    let level = LevelGuard::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
     let (y, _): (R::On<B>, R::On<B>) = unzip(f(still))?;
     drop(level);
     let (of_y, y) = flatten_floats(y)?;

@@ -3,17 +3,17 @@
 use std::ops::Range;
 
 use burn_backend::{Backend, Shape, Slice, TensorMetadata};
-use burn_t4a::ext::level::Level;
+use burn_t4a::ext::level::LevelGuard;
 use burn_t4a::ext::tree::{Leaf, Leaves, Structure, Tree, build, flatten};
 use burn_tensor::{Bool, Float, Int};
 
+use crate::active::CallGuard;
 use crate::axes::{Axes, resolve};
 use crate::backend::Vmap;
 use crate::error::{Mapped, VmapError};
-use crate::kind::{Kind, Primitive, on_kind};
+use crate::kind::{DataKind, Primitive, on_kind};
 use crate::movement::raise;
 use crate::random::Random;
-use crate::running::Running;
 use crate::tensor::VmapTensor;
 
 /// Maps `f` over a batch; every operation of `f` is one operation of the backend.
@@ -130,8 +130,8 @@ impl<F> Vectorized<F> {
             Some(step) => step.min(size.max(1)),
             None => size.max(1),
         };
-        let _level = Level::enter::<Vmap<B>>().ok_or(VmapError::Nested)?;
-        let running = Running::start::<B>(self.random);
+        let _level = LevelGuard::enter::<Vmap<B>>().ok_or(VmapError::Nested)?;
+        let running = CallGuard::start::<B>(self.random);
         let mut chunks = Vec::new();
         // An empty batch is one chunk, since the function determines the output shapes.
         for start in (0..size.max(1)).step_by(step) {
@@ -200,14 +200,14 @@ impl<F> Vectorized<F> {
                     return Err(VmapError::Batched { leaf: path });
                 }
                 let leaf = on_kind!(leaf, x: K => x.into_inner().0);
-                all.push(Output { leaf, axis: None, number: false });
+                all.push(MappedOutput { leaf, axis: None, number: false });
                 continue;
             };
             let Some(at) = resolve(axis, shape.num_dims() + 1) else {
                 return Err(VmapError::Axis { what, leaf: path, axis, shape });
             };
             let leaf = on_kind!(leaf, x: K => leave::<B, K>(x, size, at));
-            all.push(Output { leaf, axis: Some(at), number: shape[..] == [1] });
+            all.push(MappedOutput { leaf, axis: Some(at), number: shape[..] == [1] });
         }
         Ok(Chunk { structure, leaves: all })
     }
@@ -216,11 +216,11 @@ impl<F> Vectorized<F> {
 /// Outputs of a chunk.
 struct Chunk<B: Backend> {
     structure: Structure,
-    leaves: Vec<Output<B>>,
+    leaves: Vec<MappedOutput<B>>,
 }
 
 /// An output with its batch axis.
-struct Output<B: Backend> {
+struct MappedOutput<B: Backend> {
     leaf: Leaf<B>,
     axis: Option<usize>,
     /// True if the shape of an example is `[1]`.
@@ -228,7 +228,7 @@ struct Output<B: Backend> {
 }
 
 /// Wraps a tensor, or a range of its batch, with the batch as axis 0.
-fn enter<B: Backend, K: Kind<B>>(
+fn enter<B: Backend, K: DataKind<B>>(
     mut x: Primitive<B, K>,
     axis: Option<usize>,
     part: &Option<Range<usize>>,
@@ -251,7 +251,7 @@ fn enter<B: Backend, K: Kind<B>>(
 }
 
 /// Unwraps a tensor, with a batch of this size as axis `at`.
-fn leave<B: Backend, K: Kind<B>>(
+fn leave<B: Backend, K: DataKind<B>>(
     x: VmapTensor<Primitive<B, K>>,
     size: usize,
     at: usize,
@@ -267,7 +267,7 @@ fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Leaves<B>) {
     let first = chunks.remove(0);
     let mut others: Vec<_> = chunks.into_iter().map(|chunk| chunk.leaves.into_iter()).collect();
     let mut all = Vec::new();
-    for Output { leaf, axis, number } in first.leaves {
+    for MappedOutput { leaf, axis, number } in first.leaves {
         let more = others.iter_mut().filter_map(|leaves| leaves.next());
         let more: Vec<Leaf<B>> = more.map(|output| output.leaf).collect();
         let leaf = match axis {
@@ -288,7 +288,7 @@ fn cat<B: Backend>(all: Vec<Leaf<B>>, axis: usize) -> Leaf<B> {
                 Leaf::$kind(x) => x,
                 _ => unreachable!("a function returns the same kinds in every chunk"),
             };
-            Leaf::$kind(<$kind as Kind<B>>::cat(all.into_iter().map(one).collect(), axis))
+            Leaf::$kind(<$kind as DataKind<B>>::cat(all.into_iter().map(one).collect(), axis))
         }};
     }
     match all[0] {

@@ -16,7 +16,7 @@ use t4a_tensor::AnyTensor;
 use t4a_tensor::route::Route;
 
 use super::call::semiring_einsum;
-use super::host::Job;
+use super::host::HostContraction;
 use super::operand::{HostOperand, Operand};
 use crate::error::Result;
 use crate::operation::{Operations, flags, float};
@@ -29,16 +29,16 @@ fn job<K, const D: usize>(
     operands: impl Operands<HostOperand<K>>,
     extra: usize,
     factor: usize,
-) -> Result<Job<Device>> {
+) -> Result<HostContraction<Device>> {
     let operands = operands.into_operands().into_iter().map(|x| x.0).collect();
     // Constants may be combined with tensors on a tape.
     let place = |device: &Device| device.clone().inner();
-    Job::new(op, expression, operands, place, [D, extra, factor])
+    HostContraction::new(op, expression, operands, place, [D, extra, factor])
 }
 
 /// Runs a planned contraction in the engine; returns the result on the backend, and its route.
 fn run<K: Basic, const D: usize>(
-    job: &Job<Device>,
+    job: &HostContraction<Device>,
     contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
 ) -> Result<(Tensor<D, K>, Route)> {
     let (data, route) = job.run(contract)?;

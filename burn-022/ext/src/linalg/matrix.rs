@@ -15,17 +15,17 @@ use crate::primitive::{Floats, Indices};
 use crate::user::{self, primitive, tensor};
 
 /// Primitives of real matrices, or of complex ones as a pair.
-type Value = Pair<Floats<Dispatch>>;
+type MatrixPrimitives = Pair<Floats<Dispatch>>;
 
 fn floats<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
     Floats(primitive(x))
 }
 
-fn real<const D: usize>(value: Value, drop: usize) -> Tensor<D> {
+fn real<const D: usize>(value: MatrixPrimitives, drop: usize) -> Tensor<D> {
     tensor(lower(value.re, drop))
 }
 
-fn complex<const D: usize>(value: Value, drop: usize) -> Complex<D> {
+fn complex<const D: usize>(value: MatrixPrimitives, drop: usize) -> Complex<D> {
     match value.im {
         None => Complex::from_real(tensor(lower(value.re, drop))),
         Some(im) => {
@@ -56,20 +56,20 @@ macro_rules! matrix {
             type Vector = Tensor<$vector>;
             type Number = Tensor<$number>;
 
-            fn rows(vectors: Self::Vector) -> Value {
+            fn rows(vectors: Self::Vector) -> MatrixPrimitives {
                 Pair::real(row(floats(vectors)))
             }
-            fn vectors(rows: Value) -> Self::Vector {
+            fn vectors(rows: MatrixPrimitives) -> Self::Vector {
                 real(rows, 1)
             }
 
-            fn into_pair(self) -> Value {
+            fn into_pair(self) -> MatrixPrimitives {
                 Pair::real(floats(self))
             }
-            fn from_pair(value: Value) -> Self {
+            fn from_pair(value: MatrixPrimitives) -> Self {
                 real(value, 0)
             }
-            fn number(value: Value) -> Self::Number {
+            fn number(value: MatrixPrimitives) -> Self::Number {
                 real(value, 2)
             }
             matrix!(@lower $d $vector $number);
@@ -80,22 +80,22 @@ macro_rules! matrix {
             type Vector = Complex<$vector>;
             type Number = Complex<$number>;
 
-            fn rows(vectors: Self::Vector) -> Value {
+            fn rows(vectors: Self::Vector) -> MatrixPrimitives {
                 let (re, im) = vectors.into_parts();
                 Pair::complex(row(floats(re)), row(floats(im)))
             }
-            fn vectors(rows: Value) -> Self::Vector {
+            fn vectors(rows: MatrixPrimitives) -> Self::Vector {
                 complex(rows, 1)
             }
 
-            fn into_pair(self) -> Value {
+            fn into_pair(self) -> MatrixPrimitives {
                 let (re, im) = self.into_parts();
                 Pair::complex(floats(re), floats(im))
             }
-            fn from_pair(value: Value) -> Self {
+            fn from_pair(value: MatrixPrimitives) -> Self {
                 complex(value, 0)
             }
-            fn number(value: Value) -> Self::Number {
+            fn number(value: MatrixPrimitives) -> Self::Number {
                 complex(value, 2)
             }
             matrix!(@lower $d $vector $number);
@@ -112,16 +112,16 @@ macro_rules! matrix {
         type Indices = Tensor<$vector, Int>;
         type Info = Tensor<$number, Int>;
 
-        fn complex_matrix(value: Value) -> Self::ComplexMatrix {
+        fn complex_matrix(value: MatrixPrimitives) -> Self::ComplexMatrix {
             complex(value, 0)
         }
-        fn real_vector(value: Value) -> Self::RealVector {
+        fn real_vector(value: MatrixPrimitives) -> Self::RealVector {
             real(value, 1)
         }
-        fn complex_vector(value: Value) -> Self::ComplexVector {
+        fn complex_vector(value: MatrixPrimitives) -> Self::ComplexVector {
             complex(value, 1)
         }
-        fn real_number(value: Value) -> Self::RealNumber {
+        fn real_number(value: MatrixPrimitives) -> Self::RealNumber {
             real(value, 2)
         }
         fn indices(index: Indices<Dispatch>) -> Self::Indices {
@@ -151,10 +151,10 @@ impl<const D: usize> Ranked<Burn> for Tensor<D> {
     const RANK: usize = D;
     const COMPLEX: bool = false;
 
-    fn into_pair(self) -> Value {
+    fn into_pair(self) -> MatrixPrimitives {
         Pair::real(floats(self))
     }
-    fn from_pair(value: Value) -> Self {
+    fn from_pair(value: MatrixPrimitives) -> Self {
         real(value, 0)
     }
 }
@@ -164,11 +164,11 @@ impl<const D: usize> Ranked<Burn> for Complex<D> {
     const RANK: usize = D;
     const COMPLEX: bool = true;
 
-    fn into_pair(self) -> Value {
+    fn into_pair(self) -> MatrixPrimitives {
         let (re, im) = self.into_parts();
         Pair::complex(floats(re), floats(im))
     }
-    fn from_pair(value: Value) -> Self {
+    fn from_pair(value: MatrixPrimitives) -> Self {
         complex(value, 0)
     }
 }
@@ -182,10 +182,10 @@ macro_rules! vectors {
         impl RightHandSide<Burn, $tensor<$matrix>> for $tensor<$vector> {
             const VECTOR: bool = true;
 
-            fn into_columns(self) -> Value {
+            fn into_columns(self) -> MatrixPrimitives {
                 <$tensor<$matrix> as Matrix<Burn>>::rows(self).transpose()
             }
-            fn from_columns(columns: Value) -> Self {
+            fn from_columns(columns: MatrixPrimitives) -> Self {
                 <$tensor<$matrix> as Matrix<Burn>>::vectors(columns.transpose())
             }
         }

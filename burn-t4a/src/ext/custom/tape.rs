@@ -23,7 +23,7 @@ use crate::ext::operation::Operand;
 use crate::ext::primitive::{Bools, Floats, Indices};
 use crate::ext::scan::records::inside;
 use crate::ext::tape::operation::{Residuals, record_list};
-use crate::ext::tape::{Argument, is_tracked, record};
+use crate::ext::tape::{InputMeta, is_tracked, record};
 
 /// A value below the tape.
 fn below<B: CustomBackend, C: CheckpointStrategy>(x: &Operand<Autodiff<B, C>>) -> Operand<B> {
@@ -42,14 +42,14 @@ fn moves<B: CustomBackend, C: CheckpointStrategy>(x: &Operand<Autodiff<B, C>>) -
 
 /// The zero cotangent of a result.
 enum Like<B: CustomBackend> {
-    Float(Argument<B>),
+    Float(InputMeta<B>),
     Other(Operand<B>),
 }
 
 impl<B: CustomBackend> Like<B> {
     fn of(y: &Operand<B>) -> Self {
         match y {
-            Value::Float(y) => Self::Float(Argument::<B>::of(&y.0)),
+            Value::Float(y) => Self::Float(InputMeta::<B>::of(&y.0)),
             other => Self::Other(zeros(other)),
         }
     }
@@ -131,7 +131,7 @@ pub(super) fn custom_jvp<R: JvpRule, B: CustomBackend, C: CheckpointStrategy>(
         Value::Float(y) if moves::<B, C>(x) => {
             let Ok(zero) = record::<B, C, _, Infallible, 1>(
                 [y.0.clone()],
-                |[x], _| Ok((Argument::<B>::of(&x).zeros(), ())),
+                |[x], _| Ok((InputMeta::<B>::of(&x).zeros(), ())),
                 |(), cotangent, _| [Some(cotangent)],
             );
             Value::Float(Floats(zero))

@@ -16,7 +16,7 @@ use t4a_tensor::AnyTensor;
 use t4a_tensor::route::Route;
 
 use super::call::semiring_einsum;
-use super::host::Job;
+use super::host::HostContraction;
 use super::operand::{FlagOperand, HostOperand, Operand};
 use crate::ext::error::Result;
 use crate::ext::operation::{Kernel, Operations, Semiring};
@@ -30,14 +30,14 @@ fn job<B: Operations, K, const D: usize>(
     operands: impl Operands<HostOperand<B, K>>,
     extra: usize,
     factor: usize,
-) -> Result<Job<B::Device>> {
+) -> Result<HostContraction<B::Device>> {
     let operands = operands.into_operands().into_iter().map(|x| x.0).collect();
-    Job::new(op, expression, operands, B::Device::clone, [D, extra, factor])
+    HostContraction::new(op, expression, operands, B::Device::clone, [D, extra, factor])
 }
 
 /// Runs a planned contraction in the engine; returns the result on the backend, and its route.
 fn run<B: Operations, K: BasicOps<B>, const D: usize>(
-    job: &Job<B::Device>,
+    job: &HostContraction<B::Device>,
     contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
 ) -> Result<(Tensor<B, D, K>, Route)> {
     let (data, route) = job.run(contract)?;

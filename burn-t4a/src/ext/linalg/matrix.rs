@@ -15,17 +15,20 @@ use crate::ext::primitive::{Floats, Indices};
 use crate::ext::user::{routed, tensor};
 
 /// Primitives of real matrices, or of complex ones as a pair.
-type Value<B> = Pair<Floats<B>>;
+type MatrixPrimitives<B> = Pair<Floats<B>>;
 
 fn floats<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
     Floats(x.into_primitive().tensor())
 }
 
-fn real<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Tensor<B, D> {
+fn real<B: Operations, const D: usize>(value: MatrixPrimitives<B>, drop: usize) -> Tensor<B, D> {
     tensor(lower(value.re, drop))
 }
 
-fn complex<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Complex<B, D> {
+fn complex<B: Operations, const D: usize>(
+    value: MatrixPrimitives<B>,
+    drop: usize,
+) -> Complex<B, D> {
     match value.im {
         None => Complex::from_real(tensor(lower(value.re, drop))),
         Some(im) => {
@@ -54,20 +57,20 @@ macro_rules! matrix {
             type Vector = Tensor<B, $vector>;
             type Number = Tensor<B, $number>;
 
-            fn rows(vectors: Self::Vector) -> Value<B> {
+            fn rows(vectors: Self::Vector) -> MatrixPrimitives<B> {
                 Pair::real(row(floats(vectors)))
             }
-            fn vectors(rows: Value<B>) -> Self::Vector {
+            fn vectors(rows: MatrixPrimitives<B>) -> Self::Vector {
                 real(rows, 1)
             }
 
-            fn into_pair(self) -> Value<B> {
+            fn into_pair(self) -> MatrixPrimitives<B> {
                 Pair::real(floats(self))
             }
-            fn from_pair(value: Value<B>) -> Self {
+            fn from_pair(value: MatrixPrimitives<B>) -> Self {
                 real(value, 0)
             }
-            fn number(value: Value<B>) -> Self::Number {
+            fn number(value: MatrixPrimitives<B>) -> Self::Number {
                 real(value, 2)
             }
             matrix!(@lower B $d $vector $number);
@@ -78,22 +81,22 @@ macro_rules! matrix {
             type Vector = Complex<B, $vector>;
             type Number = Complex<B, $number>;
 
-            fn rows(vectors: Self::Vector) -> Value<B> {
+            fn rows(vectors: Self::Vector) -> MatrixPrimitives<B> {
                 let (re, im) = vectors.into_parts();
                 Pair::complex(row(floats(re)), row(floats(im)))
             }
-            fn vectors(rows: Value<B>) -> Self::Vector {
+            fn vectors(rows: MatrixPrimitives<B>) -> Self::Vector {
                 complex(rows, 1)
             }
 
-            fn into_pair(self) -> Value<B> {
+            fn into_pair(self) -> MatrixPrimitives<B> {
                 let (re, im) = self.into_parts();
                 Pair::complex(floats(re), floats(im))
             }
-            fn from_pair(value: Value<B>) -> Self {
+            fn from_pair(value: MatrixPrimitives<B>) -> Self {
                 complex(value, 0)
             }
-            fn number(value: Value<B>) -> Self::Number {
+            fn number(value: MatrixPrimitives<B>) -> Self::Number {
                 complex(value, 2)
             }
             matrix!(@lower B $d $vector $number);
@@ -110,16 +113,16 @@ macro_rules! matrix {
         type Indices = Tensor<$b, $vector, Int>;
         type Info = Tensor<$b, $number, Int>;
 
-        fn complex_matrix(value: Value<$b>) -> Self::ComplexMatrix {
+        fn complex_matrix(value: MatrixPrimitives<$b>) -> Self::ComplexMatrix {
             complex(value, 0)
         }
-        fn real_vector(value: Value<$b>) -> Self::RealVector {
+        fn real_vector(value: MatrixPrimitives<$b>) -> Self::RealVector {
             real(value, 1)
         }
-        fn complex_vector(value: Value<$b>) -> Self::ComplexVector {
+        fn complex_vector(value: MatrixPrimitives<$b>) -> Self::ComplexVector {
             complex(value, 1)
         }
-        fn real_number(value: Value<$b>) -> Self::RealNumber {
+        fn real_number(value: MatrixPrimitives<$b>) -> Self::RealNumber {
             real(value, 2)
         }
         fn indices(index: Indices<$b>) -> Self::Indices {
@@ -149,10 +152,10 @@ impl<B: Operations, const D: usize> Ranked<Burn> for Tensor<B, D> {
     const RANK: usize = D;
     const COMPLEX: bool = false;
 
-    fn into_pair(self) -> Value<B> {
+    fn into_pair(self) -> MatrixPrimitives<B> {
         Pair::real(floats(self))
     }
-    fn from_pair(value: Value<B>) -> Self {
+    fn from_pair(value: MatrixPrimitives<B>) -> Self {
         real(value, 0)
     }
 }
@@ -162,11 +165,11 @@ impl<B: Operations, const D: usize> Ranked<Burn> for Complex<B, D> {
     const RANK: usize = D;
     const COMPLEX: bool = true;
 
-    fn into_pair(self) -> Value<B> {
+    fn into_pair(self) -> MatrixPrimitives<B> {
         let (re, im) = self.into_parts();
         Pair::complex(floats(re), floats(im))
     }
-    fn from_pair(value: Value<B>) -> Self {
+    fn from_pair(value: MatrixPrimitives<B>) -> Self {
         complex(value, 0)
     }
 }
@@ -180,10 +183,10 @@ macro_rules! vectors {
         impl<B: Operations> RightHandSide<Burn, $tensor<B, $matrix>> for $tensor<B, $vector> {
             const VECTOR: bool = true;
 
-            fn into_columns(self) -> Value<B> {
+            fn into_columns(self) -> MatrixPrimitives<B> {
                 <$tensor<B, $matrix> as Matrix<Burn>>::rows(self).transpose()
             }
-            fn from_columns(columns: Value<B>) -> Self {
+            fn from_columns(columns: MatrixPrimitives<B>) -> Self {
                 <$tensor<B, $matrix> as Matrix<Burn>>::vectors(columns.transpose())
             }
         }

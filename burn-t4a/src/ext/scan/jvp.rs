@@ -25,7 +25,7 @@ use crate::ext::tape::is_tracked;
 use crate::ext::tree::{Structure, Tree};
 
 /// A tape over a tape.
-type Twice<B, C, D> = Autodiff<Autodiff<B, C>, D>;
+type TwoTapes<B, C, D> = Autodiff<Autodiff<B, C>, D>;
 
 /// A tensor with its tangent; `None` means zero. Integers and booleans have none.
 type Moving<B> = (Operand<B>, Option<Floats<B>>);
@@ -33,7 +33,7 @@ type Moving<B> = (Operand<B>, Option<Floats<B>>);
 type Flat<B> = body::Flat<Floats<B>>;
 
 /// A tensor of the outer tape with its tangent.
-type Entered<B, C, D> = (Floats<Twice<B, C, D>>, Floats<B>);
+type Entered<B, C, D> = (Floats<TwoTapes<B, C, D>>, Floats<B>);
 
 /// Values of a tree of type `S` and of one of type `YS`, and their tangents.
 pub type Pushed<S, YS> = ((S, YS), (S, YS));
@@ -81,15 +81,15 @@ where
     C: CheckpointStrategy,
     D: CheckpointStrategy,
     F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-    K: Tree<Twice<B, C, D>>,
-    S: Tree<Twice<B, C, D>>,
-    XS: Tree<Twice<B, C, D>>,
-    X: Tree<Twice<B, C, D>>,
-    Y: Tree<Twice<B, C, D>>,
-    YS: Tree<Twice<B, C, D>>,
+    K: Tree<TwoTapes<B, C, D>>,
+    S: Tree<TwoTapes<B, C, D>>,
+    XS: Tree<TwoTapes<B, C, D>>,
+    X: Tree<TwoTapes<B, C, D>>,
+    Y: Tree<TwoTapes<B, C, D>>,
+    YS: Tree<TwoTapes<B, C, D>>,
 {
     let structures = [consts.structure(), init.structure(), xs.structure()];
-    let prepared = Prepared::<Twice<B, C, D>>::new(body, consts, init, xs, options)?;
+    let prepared = Prepared::<TwoTapes<B, C, D>>::new(body, consts, init, xs, options)?;
     options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     let Prepared { steps, consts, init, xs, .. } = &prepared;
     let [of_consts, of_init, of_xs] = &structures;
@@ -101,9 +101,14 @@ where
 }
 
 /// Leaves of an operand as constants of both tapes, with their tangents.
-fn moving<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<Twice<B, C, D>>>(
+fn moving<
+    B: Operations,
+    C: CheckpointStrategy,
+    D: CheckpointStrategy,
+    T: Tree<TwoTapes<B, C, D>>,
+>(
     what: &'static str,
-    values: &Flat<Twice<B, C, D>>,
+    values: &Flat<TwoTapes<B, C, D>>,
     tangent: Option<T>,
     structure: &Structure,
 ) -> Result<Vec<Moving<B>>> {
@@ -130,10 +135,10 @@ fn moving<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<T
 /// Value of a constant below both tapes; an error if it is tracked.
 fn below<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     what: &'static str,
-    x: &Operand<Twice<B, C, D>>,
+    x: &Operand<TwoTapes<B, C, D>>,
 ) -> Result<Operand<B>> {
     if let Value::Float(x) = x {
-        let inner = Twice::<B, C, D>::inner(x.0.clone());
+        let inner = TwoTapes::<B, C, D>::inner(x.0.clone());
         if is_tracked::<Autodiff<B, C>, D>(&x.0) || is_tracked::<B, C>(&inner) {
             return Err(ScanError::Tracked { what });
         }
@@ -142,18 +147,19 @@ fn below<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
 }
 
 fn bottom<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
-    x: Operand<Twice<B, C, D>>,
+    x: Operand<TwoTapes<B, C, D>>,
 ) -> Operand<B> {
-    let float =
-        |x: Floats<Twice<B, C, D>>| Floats(Autodiff::<B, C>::inner(Twice::<B, C, D>::inner(x.0)));
+    let float = |x: Floats<TwoTapes<B, C, D>>| {
+        Floats(Autodiff::<B, C>::inner(TwoTapes::<B, C, D>::inner(x.0)))
+    };
     x.map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
 
 fn above<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     x: Operand<B>,
-) -> Operand<Twice<B, C, D>> {
+) -> Operand<TwoTapes<B, C, D>> {
     let float =
-        |x: Floats<B>| Floats(Twice::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x.0)));
+        |x: Floats<B>| Floats(TwoTapes::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x.0)));
     x.map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
 
@@ -167,15 +173,15 @@ fn unzipped<B: Operations>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
 }
 
 /// Carry and ys, their values and tangents.
-type Results<B, C, D> = [[Flat<Twice<B, C, D>>; 2]; 2];
+type ScanResults<B, C, D> = [[Flat<TwoTapes<B, C, D>>; 2]; 2];
 
 fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
-    steps: &Steps<Floats<Twice<B, C, D>>>,
+    steps: &Steps<Floats<TwoTapes<B, C, D>>>,
     consts: &[Moving<B>],
     init: Vec<Moving<B>>,
     xs: &[Moving<B>],
-) -> Result<Results<B, C, D>> {
-    let up = |x: Flat<B>| x.into_iter().map(above::<B, C, D>).collect::<Flat<Twice<B, C, D>>>();
+) -> Result<ScanResults<B, C, D>> {
+    let up = |x: Flat<B>| x.into_iter().map(above::<B, C, D>).collect::<Flat<TwoTapes<B, C, D>>>();
     if steps.length() == 0 {
         let values = |x: &[Moving<B>]| up(x.iter().map(|(x, _)| x.clone()).collect());
         let (first, of_first) = unzipped::<B>(init);
@@ -202,13 +208,13 @@ fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
 
 /// One step: carry and y with their tangents.
 fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
-    steps: &Steps<Floats<Twice<B, C, D>>>,
+    steps: &Steps<Floats<TwoTapes<B, C, D>>>,
     consts: &[Moving<B>],
     carry: Vec<Moving<B>>,
     x: Vec<Moving<B>>,
 ) -> Result<[Vec<Moving<B>>; 2]> {
     type Lower<B, C> = Autodiff<B, C>;
-    type Upper<B, C, D> = Twice<B, C, D>;
+    type Upper<B, C, D> = TwoTapes<B, C, D>;
     let mut leaves: Vec<Entered<B, C, D>> = Vec::new();
     let mut enter = |(x, v): Moving<B>| {
         let x = above::<B, C, D>(x);

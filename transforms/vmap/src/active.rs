@@ -11,7 +11,7 @@ use crate::backend::Vmap;
 use crate::random::Random;
 
 /// State of an active call.
-pub(crate) struct Call {
+pub(crate) struct ActiveCall {
     backend: TypeId,
     /// Primitive types of the inner backend, which identify the tensors of this call.
     primitives: [TypeId; 4],
@@ -29,18 +29,18 @@ pub(crate) struct Call {
 }
 
 thread_local! {
-    static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+    static CALLS: RefCell<Vec<ActiveCall>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Guard of an active call.
-pub(crate) struct Running {
+pub(crate) struct CallGuard {
     held: Arc<()>,
 }
 
-impl Running {
+impl CallGuard {
     pub(crate) fn start<B: Backend>(mode: Random) -> Self {
         let held = Arc::new(());
-        let call = Call {
+        let call = ActiveCall {
             backend: TypeId::of::<Vmap<B>>(),
             primitives: [
                 TypeId::of::<B::FloatTensorPrimitive>(),
@@ -78,14 +78,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         CALLS.with_borrow_mut(Vec::pop);
     }
 }
 
 /// Applies `f` to the innermost call of this backend.
-pub(crate) fn with_call<R>(backend: TypeId, f: impl FnOnce(&mut Call) -> R) -> Option<R> {
+pub(crate) fn with_call<R>(backend: TypeId, f: impl FnOnce(&mut ActiveCall) -> R) -> Option<R> {
     CALLS.with_borrow_mut(|calls| calls.iter_mut().rev().find(|c| c.backend == backend).map(f))
 }
 
