@@ -21,7 +21,7 @@ use burn::tensor::module::embedding;
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::Traced;
-use burn_t4a_transforms::shard::{Mesh, Processes, Rendezvous, Spec, shard_map};
+use burn_t4a_transforms::shard::{Mesh, PartitionSpec, Processes, Rendezvous, shard_map};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -115,14 +115,15 @@ fn start() -> Parameters<B> {
 }
 
 /// Column splits for the input weights of a block, row splits for its output weights.
-fn specs() -> Vec<Spec> {
-    let (columns, rows) = (Spec::split(["", "model"]), Spec::split(["model", ""]));
-    let mut all = vec![Spec::replicated(); 2];
+fn specs() -> Vec<PartitionSpec> {
+    let (columns, rows) =
+        (PartitionSpec::split(["", "model"]), PartitionSpec::split(["model", ""]));
+    let mut all = vec![PartitionSpec::replicated(); 2];
     for _ in 0..BLOCKS {
         all.extend([columns.clone(), columns.clone(), columns.clone(), rows.clone()]);
         all.extend([columns.clone(), rows.clone()]);
     }
-    all.push(Spec::replicated());
+    all.push(PartitionSpec::replicated());
     all
 }
 
@@ -139,8 +140,8 @@ fn train(processes: Option<&Processes>) -> Result<()> {
     let mut sharded = shard_map(
         step::<T>,
         &mesh,
-        twice().chain([Spec::split(["data", ""])]),
-        twice().chain([Spec::replicated()]),
+        twice().chain([PartitionSpec::split(["data", ""])]),
+        twice().chain([PartitionSpec::replicated()]),
     );
     if let Some(processes) = processes {
         sharded = sharded.across(processes)?;

@@ -12,7 +12,7 @@ use burn_t4a_transforms::derivatives::{
 };
 use burn_t4a_transforms::jvp::{Jvp, JvpError, jvp};
 use burn_t4a_transforms::module::Parameters;
-use burn_t4a_transforms::shard::{Mesh, Spec, shard_map};
+use burn_t4a_transforms::shard::{Mesh, PartitionSpec, shard_map};
 use burn_t4a_transforms::vmap::{Vmap, vmap};
 use burn_tensor::backend::Backend;
 use burn_tensor::{Int, Tensor};
@@ -103,7 +103,7 @@ fn a_struct_goes_through_every_transformation() {
     assert!(compiled.explain().contains("stiffness: 7"), "{}", compiled.explain());
     // On a mesh.
     let mesh = Mesh::new([("data", 2)]).unwrap();
-    let split = || [Spec::split(["data"])];
+    let split = || [PartitionSpec::split(["data"])];
     let spread = shard_map(step::<Traced<B>>, &mesh, split(), split());
     assert_eq!(numbers(spread.call(at()).unwrap().velocity), numbers(step(at()).velocity));
     // As a carry.

@@ -5,7 +5,7 @@ use burn_backend::Backend;
 use burn_t4a_compile::graph::Value;
 
 use crate::error::{Result, ShardError};
-use crate::exchange::Exchange;
+use crate::exchange::CollectiveTable;
 use crate::mesh::Mesh;
 use crate::parts::{cat, reduce};
 use crate::rules::Reduce;
@@ -13,7 +13,7 @@ use crate::spec::Split;
 
 /// The group of a collective: the devices that differ from `device` along mesh axis `over` only.
 #[derive(Clone, Copy)]
-pub(crate) struct Row<'a> {
+pub(crate) struct DeviceGroup<'a> {
     pub(crate) mesh: &'a Mesh,
     pub(crate) device: usize,
     pub(crate) over: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Row<'a> {
     pub(crate) meeting: usize,
 }
 
-impl Row<'_> {
+impl DeviceGroup<'_> {
     pub(crate) fn members(&self) -> usize {
         self.mesh.size(self.over)
     }
@@ -41,9 +41,9 @@ impl Row<'_> {
 /// Every method returns the first failure of any device.
 pub(crate) trait Collectives<B: Backend>: Sync {
     /// All-gather: concatenates the parts of the group along `axis`; every member receives the result.
-    fn gather(&self, row: Row<'_>, x: Value<B>, axis: usize) -> Result<Value<B>>;
+    fn gather(&self, row: DeviceGroup<'_>, x: Value<B>, axis: usize) -> Result<Value<B>>;
     /// All-reduce: elementwise reduction over the group in mesh order; every member receives the result.
-    fn reduce(&self, row: Row<'_>, x: Value<B>, how: Reduce) -> Result<Value<B>>;
+    fn reduce(&self, row: DeviceGroup<'_>, x: Value<B>, how: Reduce) -> Result<Value<B>>;
     /// Broadcast of the values of device 0 to all devices.
     fn share(&self, device: usize, meeting: usize, own: Vec<Value<B>>) -> Result<Vec<Value<B>>>;
     /// Fills the entries of `parts` that are held only by other processes, so that the full tensor can be assembled.
@@ -55,10 +55,10 @@ pub(crate) trait Collectives<B: Backend>: Sync {
     fn failure(&self) -> Option<ShardError>;
 }
 
-impl<B: Backend> Exchange<Vec<Value<B>>> {
+impl<B: Backend> CollectiveTable<Vec<Value<B>>> {
     fn row(
         &self,
-        row: Row<'_>,
+        row: DeviceGroup<'_>,
         x: Value<B>,
         make: impl FnOnce(Vec<Value<B>>) -> Value<B>,
     ) -> Result<Value<B>> {
@@ -70,21 +70,21 @@ impl<B: Backend> Exchange<Vec<Value<B>>> {
 
 /// Collectives of devices in one process: only tensor handles are exchanged.
 pub(crate) struct Local<B: Backend> {
-    pub(crate) exchange: Exchange<Vec<Value<B>>>,
+    pub(crate) exchange: CollectiveTable<Vec<Value<B>>>,
     pub(crate) devices: usize,
 }
 
 impl<B: Backend> Local<B> {
     pub(crate) fn new(devices: usize) -> Self {
-        Self { exchange: Exchange::new(), devices }
+        Self { exchange: CollectiveTable::new(), devices }
     }
 }
 
 impl<B: Backend> Collectives<B> for Local<B> {
-    fn gather(&self, row: Row<'_>, x: Value<B>, axis: usize) -> Result<Value<B>> {
+    fn gather(&self, row: DeviceGroup<'_>, x: Value<B>, axis: usize) -> Result<Value<B>> {
         self.exchange.row(row, x, |all| cat(all, axis))
     }
-    fn reduce(&self, row: Row<'_>, x: Value<B>, how: Reduce) -> Result<Value<B>> {
+    fn reduce(&self, row: DeviceGroup<'_>, x: Value<B>, how: Reduce) -> Result<Value<B>> {
         self.exchange.row(row, x, |all| reduce(all, how))
     }
     fn share(&self, device: usize, meeting: usize, own: Vec<Value<B>>) -> Result<Vec<Value<B>>> {

@@ -8,30 +8,30 @@ use crate::error::{Result, ShardError};
 
 /// State of one collective: contributed values, their combination, and the number of members that have not received it
 /// yet.
-struct Meeting<T> {
+struct PendingCollective<T> {
     given: Vec<Option<T>>,
     made: Option<T>,
     left: usize,
 }
 
-struct State<T> {
+struct TableState<T> {
     failure: Option<ShardError>,
-    meetings: HashMap<(usize, usize), Meeting<T>>,
+    meetings: HashMap<(usize, usize), PendingCollective<T>>,
 }
 
 /// State of all pending collectives of a call.
-pub(crate) struct Exchange<T> {
-    state: Mutex<State<T>>,
+pub(crate) struct CollectiveTable<T> {
+    state: Mutex<TableState<T>>,
     wake: Condvar,
 }
 
-impl<T: Clone> Exchange<T> {
+impl<T: Clone> CollectiveTable<T> {
     pub(crate) fn new() -> Self {
-        let state = State { failure: None, meetings: HashMap::new() };
+        let state = TableState { failure: None, meetings: HashMap::new() };
         Self { state: Mutex::new(state), wake: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, TableState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,7 +59,7 @@ impl<T: Clone> Exchange<T> {
         make: impl FnOnce(Vec<T>) -> T,
     ) -> Result<T> {
         let mut state = self.state();
-        let meeting = state.meetings.entry(at).or_insert_with(|| Meeting {
+        let meeting = state.meetings.entry(at).or_insert_with(|| PendingCollective {
             given: (0..members).map(|_| None).collect(),
             made: None,
             left: members,
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn all_get_what_is_made_in_order() {
-        let exchange = Exchange::new();
+        let exchange = CollectiveTable::new();
         let all: Vec<String> = std::thread::scope(|scope| {
             let one = |rank: usize| {
                 let exchange = &exchange;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_device_that_fails_is_told() {
-        let exchange = Exchange::new();
+        let exchange = CollectiveTable::new();
         let failure = ShardError::Device {
             device: 1,
             operation: "exp".into(),

@@ -12,7 +12,7 @@ use crate::processes::Digests;
 const WHAT: [&str; 4] = ["mesh", "shapes of arguments", "program", "captured tensors"];
 
 /// Hashes of a call and a readable description of each hashed component.
-pub(crate) struct Identity {
+pub(crate) struct CallIdentity {
     pub(crate) digests: Digests,
     here: [String; 4],
 }
@@ -24,7 +24,7 @@ fn hash(hash: u64, bytes: &[u8]) -> u64 {
 
 const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
 
-impl Identity {
+impl CallIdentity {
     /// Hashes a recorded graph and its sharding, given as the text of the plan. Operations whose static arguments have
     /// no encoding as words are compared by name only.
     pub(crate) fn new<B: Backend>(

@@ -8,14 +8,14 @@
 //! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_compile::Traced;
-//! use burn_t4a_shard::{Mesh, Spec, shard_map};
+//! use burn_t4a_shard::{Mesh, PartitionSpec, shard_map};
 //!
 //! type B = BurnT4a;
 //! let mesh = Mesh::new([("data", 2), ("model", 2)])?;
 //! // A batch over `data`, columns of the weight over `model`.
-//! let specs = [Spec::split(["data", ""]), Spec::split(["", "model"])];
+//! let specs = [PartitionSpec::split(["data", ""]), PartitionSpec::split(["", "model"])];
 //! let f = |(x, w): (Tensor<Traced<B>, 2>, Tensor<Traced<B>, 2>)| x.matmul(w).tanh();
-//! let f = shard_map(f, &mesh, specs, [Spec::split(["data", "model"])]);
+//! let f = shard_map(f, &mesh, specs, [PartitionSpec::split(["data", "model"])]);
 //!
 //! let x = Tensor::<B, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
 //! let y = f.call((x.clone(), x.clone() * 0.1))?;
@@ -38,9 +38,9 @@
 //! | task | |
 //! |---|---|
 //! | grid of devices with named axes | [`Mesh`] |
-//! | partition of a tensor over the mesh | [`Spec`] |
+//! | partition of a tensor over the mesh | [`PartitionSpec`] |
 //! | evaluation of a function on shards | [`shard_map`], [`Sharded::call`] |
-//! | instructions of each device and communication volume | [`Sharded::plan`], [`Plan`] |
+//! | instructions of each device and communication volume | [`Sharded::plan`], [`ExecutionPlan`] |
 //! | change of the partition inside a function | [`reshard`] |
 //! | devices in several processes | [`Rendezvous`], [`Processes`], [`Sharded::across`] |
 
@@ -72,7 +72,7 @@ mod traffic;
 
 pub use error::{Result, ShardError};
 pub use mesh::Mesh;
-pub use plan::Plan;
+pub use plan::ExecutionPlan;
 pub use processes::{Processes, Rendezvous};
 pub use sharded::{Sharded, reshard, shard_map};
-pub use spec::Spec;
+pub use spec::PartitionSpec;

@@ -7,19 +7,19 @@ use burn_backend::Backend;
 use burn_t4a_compile::graph::{Graph, Instruction, Key, Meta, Word};
 
 use crate::error::Result;
-use crate::identity::Identity;
+use crate::identity::CallIdentity;
 use crate::mesh::Mesh;
 use crate::processes::{DIGESTS, HEADER};
-use crate::rules::{Reduce, Rule, Site, rule};
-use crate::spec::{Move, Spec, Split, moves};
-use crate::traffic::{Layout, Meeting, Traffic, bytes_of, messages};
+use crate::rules::{InstructionContext, Reduce, ShardingRule, rule};
+use crate::spec::{Move, PartitionSpec, Split, moves};
+use crate::traffic::{CommunicationStep, DeviceAssignment, Traffic, bytes_of, messages};
 
 /// Name of the pseudo-instruction whose static arguments give the required split of its operand.
 pub(crate) const RESHARD: &str = "reshard";
 
 /// Operand of an instruction and the moves that convert it to the required split.
 #[derive(Clone, Debug)]
-pub(crate) struct Operand {
+pub(crate) struct ShardedOperand {
     pub(crate) value: usize,
     pub(crate) moves: Vec<Move>,
 }
@@ -37,10 +37,10 @@ pub(crate) enum How {
     Pass,
 }
 
-pub(crate) struct Line<B: Backend> {
+pub(crate) struct PlannedInstruction<B: Backend> {
     pub(crate) instruction: Instruction<B>,
     pub(crate) how: How,
-    pub(crate) operands: Vec<Operand>,
+    pub(crate) operands: Vec<ShardedOperand>,
     pub(crate) reduce: Option<(Reduce, Vec<usize>)>,
     /// Values whose last use is this instruction.
     pub(crate) ended: Vec<usize>,
@@ -52,16 +52,16 @@ pub(crate) struct Line<B: Backend> {
 /// device sends (ring algorithm: `(d − 1)/d` of the full tensor for an all-gather, twice that for an all-reduce). For a
 /// mesh across processes it also shows the bytes sent between processes, summed over all processes and with message
 /// headers; this figure is exact.
-pub struct Plan<B: Backend> {
+pub struct ExecutionPlan<B: Backend> {
     pub(crate) mesh: Mesh,
     pub(crate) graph: Graph<B>,
     pub(crate) inputs: Vec<Split>,
-    pub(crate) lines: Vec<Line<B>>,
-    pub(crate) outputs: Vec<(Operand, Split)>,
-    pub(crate) meetings: Vec<Meeting>,
+    pub(crate) lines: Vec<PlannedInstruction<B>>,
+    pub(crate) outputs: Vec<(ShardedOperand, Split)>,
+    pub(crate) meetings: Vec<CommunicationStep>,
     /// Number of communication steps that move operands; the remaining ones complete results.
     pub(crate) moving: usize,
-    pub(crate) across: Option<(Arc<Traffic>, Identity)>,
+    pub(crate) across: Option<(Arc<Traffic>, CallIdentity)>,
     text: String,
     bytes: usize,
 }
@@ -72,9 +72,9 @@ struct Planner<'a> {
     splits: Vec<Split>,
     text: String,
     bytes: usize,
-    meetings: Vec<Meeting>,
+    meetings: Vec<CommunicationStep>,
     /// Messages between processes and the assignment of devices to processes.
-    traffic: Option<(Layout, Traffic)>,
+    traffic: Option<(DeviceAssignment, Traffic)>,
 }
 
 /// Shape and dtype of the local shard of a tensor.
@@ -84,7 +84,7 @@ fn local(meta: &Meta, split: &Split, mesh: &Mesh) -> Meta {
 
 impl Planner<'_> {
     /// Appends a communication step in which each device sends `each` bytes.
-    fn meet(&mut self, what: &str, each: Option<usize>, meeting: Meeting) {
+    fn meet(&mut self, what: &str, each: Option<usize>, meeting: CommunicationStep) {
         let mut told: Vec<String> = each.iter().map(|bytes| format!("{bytes} bytes")).collect();
         self.bytes += each.unwrap_or(0);
         if let Some((layout, traffic)) = &mut self.traffic {
@@ -98,7 +98,7 @@ impl Planner<'_> {
     }
 
     /// Moves that convert a value to the split `to`; communication is appended to the plan.
-    fn reshard(&mut self, value: usize, to: &Split) -> Operand {
+    fn reshard(&mut self, value: usize, to: &Split) -> ShardedOperand {
         let mut split = self.splits[value].clone();
         let all = moves(&split, to);
         for one in &all {
@@ -109,13 +109,17 @@ impl Planner<'_> {
                     let bytes = bytes_of(&local(&self.metas[value], &split, self.mesh)) / parts;
                     let name = self.mesh.name(over);
                     let what = format!("all-gather %{value} along axis {axis} over {name}");
-                    self.meet(&what, Some(bytes * (parts - 1)), Meeting::Gather { over, bytes });
+                    self.meet(
+                        &what,
+                        Some(bytes * (parts - 1)),
+                        CommunicationStep::Gather { over, bytes },
+                    );
                 }
                 Move::Slice { axis, over } => split.0[axis].push(over),
                 Move::First { .. } => {}
             }
         }
-        Operand { value, moves: all }
+        ShardedOperand { value, moves: all }
     }
 
     fn reduced(&mut self, value: usize, split: &Split, reduce: Reduce, over: &[usize]) {
@@ -126,7 +130,7 @@ impl Planner<'_> {
             let (what, name) = (format!("{reduce:?}").to_lowercase(), self.mesh.name(axis));
             let what = format!("all-reduce ({what}) %{value} over {name}");
             let sent = 2 * bytes_of(&own) / parts * (parts - 1);
-            self.meet(&what, Some(sent), Meeting::Reduce { over: axis, elements, size });
+            self.meet(&what, Some(sent), CommunicationStep::Reduce { over: axis, elements, size });
         }
     }
 }
@@ -137,16 +141,16 @@ fn asked(mesh: &Mesh, words: &[Word], value: usize, meta: &Meta) -> Result<Split
         .iter()
         .filter_map(|word| if let Word::Text(names) = word { Some(&names[..]) } else { None })
         .collect();
-    Spec::split(names).on(mesh, &format!("%{value}, which is resharded,"), meta)
+    PartitionSpec::split(names).on(mesh, &format!("%{value}, which is resharded,"), meta)
 }
 
-impl<B: Backend> Plan<B> {
+impl<B: Backend> ExecutionPlan<B> {
     pub(crate) fn new(
         mesh: &Mesh,
         graph: Graph<B>,
         inputs: Vec<Split>,
         results: &[Split],
-        processes: Option<(Layout, usize, &Key)>,
+        processes: Option<(DeviceAssignment, usize, &Key)>,
     ) -> Result<Self> {
         let metas = graph.metas().to_vec();
         let mut splits: Vec<Split> =
@@ -172,7 +176,7 @@ impl<B: Backend> Plan<B> {
         for (&value, split) in graph.outputs().iter().zip(results) {
             let bytes = bytes_of(&local(&metas[value], split, mesh));
             let what = format!("all parts of %{value} to every process");
-            p.meet(&what, None, Meeting::Complete { split: split.clone(), bytes });
+            p.meet(&what, None, CommunicationStep::Complete { split: split.clone(), bytes });
         }
         Self::ends(&mut lines, graph.outputs(), metas.len());
         let Planner { mut text, bytes, meetings, traffic, .. } = p;
@@ -180,7 +184,7 @@ impl<B: Backend> Plan<B> {
         let mut across = None;
         if let (Some((layout, mut traffic)), Some((.., key))) = (traffic, processes) {
             let count = layout.processes;
-            let identity = Identity::new(format!("{mesh}"), key, &graph, &text)?;
+            let identity = CallIdentity::new(format!("{mesh}"), key, &graph, &text)?;
             let ends = (count - 1) * (2 * HEADER + DIGESTS);
             traffic.sent.iter_mut().for_each(|sent| *sent += ends);
             let all: usize = traffic.sent.iter().sum();
@@ -195,11 +199,11 @@ impl<B: Backend> Plan<B> {
         Ok(Self { mesh, graph, inputs, lines, outputs, meetings, moving, across, text, bytes })
     }
 
-    fn line(p: &mut Planner<'_>, instruction: &Instruction<B>) -> Result<Line<B>> {
+    fn line(p: &mut Planner<'_>, instruction: &Instruction<B>) -> Result<PlannedInstruction<B>> {
         let (mesh, metas) = (p.mesh, p.metas);
         let (operands, results) = (instruction.operands(), instruction.results());
         let words = instruction.words();
-        let site = Site {
+        let site = InstructionContext {
             mesh,
             name: instruction.name(),
             elementwise: instruction.is_elementwise(),
@@ -216,7 +220,7 @@ impl<B: Backend> Plan<B> {
             how = How::Pass;
             let split =
                 asked(mesh, words.as_deref().unwrap_or(&[]), operands[0], &metas[operands[0]])?;
-            Rule::new(vec![split.clone()], vec![split])
+            ShardingRule::new(vec![split.clone()], vec![split])
         } else {
             rule(&site)
         };
@@ -224,14 +228,14 @@ impl<B: Backend> Plan<B> {
         if let Some(words) = &rule.words {
             match instruction.with(words) {
                 Some(changed) => local = changed,
-                None => rule = Rule { known: false, ..site.whole() },
+                None => rule = ShardingRule { known: false, ..site.whole() },
             }
         }
         if !rule.known {
             how = How::Everywhere;
         }
         drop(site);
-        let mut all: Vec<Operand> = operands
+        let mut all: Vec<ShardedOperand> = operands
             .iter()
             .zip(&rule.operands)
             .map(|(&value, split)| p.reshard(value, split))
@@ -260,7 +264,11 @@ impl<B: Backend> Plan<B> {
         if how == How::Once {
             let metas: Vec<Meta> = results.clone().map(|v| metas[v].clone()).collect();
             let bytes = metas.iter().map(bytes_of).sum();
-            p.meet("broadcast from the first device", Some(bytes), Meeting::Share { metas });
+            p.meet(
+                "broadcast from the first device",
+                Some(bytes),
+                CommunicationStep::Share { metas },
+            );
         }
         if let Some((reduce, over)) = &rule.reduce {
             for (value, split) in results.zip(&rule.results) {
@@ -268,11 +276,11 @@ impl<B: Backend> Plan<B> {
             }
         }
         let reduce = rule.reduce;
-        Ok(Line { instruction: local, how, operands: all, reduce, ended: Vec::new() })
+        Ok(PlannedInstruction { instruction: local, how, operands: all, reduce, ended: Vec::new() })
     }
 
     /// Records the last use of every value.
-    fn ends(lines: &mut [Line<B>], outputs: &[usize], values: usize) {
+    fn ends(lines: &mut [PlannedInstruction<B>], outputs: &[usize], values: usize) {
         let mut seen = vec![false; values];
         outputs.iter().for_each(|&v| seen[v] = true);
         for line in lines.iter_mut().rev() {
@@ -296,7 +304,7 @@ impl<B: Backend> Plan<B> {
     }
 }
 
-impl<B: Backend> fmt::Display for Plan<B> {
+impl<B: Backend> fmt::Display for ExecutionPlan<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

@@ -6,15 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use burn_backend::Backend;
 use burn_t4a_compile::graph::Value;
 
-use crate::collectives::{Collectives, Row};
+use crate::collectives::{Collectives, DeviceGroup};
 use crate::error::{Result, ShardError};
 use crate::parts::{joined, own, part, zeros};
-use crate::plan::{How, Operand, Plan};
+use crate::plan::{ExecutionPlan, How, ShardedOperand};
 use crate::spec::Move;
 
 /// State of one device during a call.
-struct Device<'a, B: Backend> {
-    plan: &'a Plan<B>,
+struct DeviceState<'a, B: Backend> {
+    plan: &'a ExecutionPlan<B>,
     collectives: &'a dyn Collectives<B>,
     device: usize,
     /// Number of collectives so far; equal on all devices and consistent with the plan.
@@ -22,18 +22,18 @@ struct Device<'a, B: Backend> {
     values: Vec<Option<Value<B>>>,
 }
 
-impl<'a, B: Backend> Device<'a, B> {
+impl<'a, B: Backend> DeviceState<'a, B> {
     fn meeting(&mut self) -> usize {
         self.meetings += 1;
         self.meetings - 1
     }
 
-    fn row(&mut self, over: usize) -> Row<'a> {
+    fn row(&mut self, over: usize) -> DeviceGroup<'a> {
         let meeting = self.meeting();
-        Row { mesh: &self.plan.mesh, device: self.device, over, meeting }
+        DeviceGroup { mesh: &self.plan.mesh, device: self.device, over, meeting }
     }
 
-    fn moved(&mut self, operand: &Operand) -> Result<Value<B>> {
+    fn moved(&mut self, operand: &ShardedOperand) -> Result<Value<B>> {
         let x = self.values[operand.value].clone();
         let mut x = x.unwrap_or_else(|| unreachable!("values are made before use"));
         let mesh = &self.plan.mesh;
@@ -100,7 +100,7 @@ fn said(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Executes the plan on the given devices. Inputs and outputs are full tensors.
 pub(crate) fn run<B: Backend>(
-    plan: &Plan<B>,
+    plan: &ExecutionPlan<B>,
     inputs: &[Value<B>],
     collectives: &dyn Collectives<B>,
     devices: Range<usize>,
@@ -115,7 +115,7 @@ pub(crate) fn run<B: Backend>(
             for (value, x) in plan.graph.constants() {
                 values[*value] = Some(x.clone());
             }
-            Device { plan, collectives, device, meetings: 0, values }.run()
+            DeviceState { plan, collectives, device, meetings: 0, values }.run()
         };
         let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             let (operation, message) = ("a collective".into(), said(&*panic));

@@ -12,16 +12,16 @@ use burn_tensor::Tensor;
 use crate::collectives::Local;
 use crate::error::{Result, ShardError};
 use crate::mesh::Mesh;
-use crate::plan::{Plan, RESHARD};
+use crate::plan::{ExecutionPlan, RESHARD};
 use crate::processes::{Across, Alarm, Differs, Processes};
 use crate::run::run;
-use crate::spec::{Spec, Split};
-use crate::traffic::Layout;
+use crate::spec::{PartitionSpec, Split};
+use crate::traffic::DeviceAssignment;
 
 /// Maximum number of cached plans per function.
 const CAPACITY: usize = 16;
 
-type Plans<B> = Recent<Key, Arc<Plan<B>>>;
+type RecentPlans<B> = Recent<Key, Arc<ExecutionPlan<B>>>;
 
 /// A function with a mesh and partition specs; created by [`shard_map`].
 ///
@@ -29,10 +29,10 @@ type Plans<B> = Recent<Key, Arc<Plan<B>>>;
 pub struct Sharded<B: Backend, I, O, F> {
     function: F,
     mesh: Mesh,
-    inputs: Vec<Spec>,
-    outputs: Vec<Spec>,
-    processes: Option<(Processes, Layout)>,
-    plans: Mutex<Plans<B>>,
+    inputs: Vec<PartitionSpec>,
+    outputs: Vec<PartitionSpec>,
+    processes: Option<(Processes, DeviceAssignment)>,
+    plans: Mutex<RecentPlans<B>>,
     of: PhantomData<fn(I) -> O>,
 }
 
@@ -55,8 +55,8 @@ pub struct Sharded<B: Backend, I, O, F> {
 pub fn shard_map<B, I, O, F>(
     function: F,
     mesh: &Mesh,
-    inputs: impl IntoIterator<Item = Spec>,
-    outputs: impl IntoIterator<Item = Spec>,
+    inputs: impl IntoIterator<Item = PartitionSpec>,
+    outputs: impl IntoIterator<Item = PartitionSpec>,
 ) -> Sharded<B, I, O, F>
 where
     B: Backend,
@@ -79,7 +79,7 @@ where
 /// sharded function it is the identity.
 pub fn reshard<B: Backend, const D: usize>(
     x: Tensor<Traced<B>, D>,
-    spec: &Spec,
+    spec: &PartitionSpec,
 ) -> Tensor<Traced<B>, D> {
     mark(x, RESHARD, spec.names().into_iter().map(Word::Text).collect())
 }
@@ -87,7 +87,7 @@ pub fn reshard<B: Backend, const D: usize>(
 fn splits(
     mesh: &Mesh,
     what: &'static str,
-    specs: &[Spec],
+    specs: &[PartitionSpec],
     metas: &[&Meta],
     paths: &[String],
 ) -> Result<Vec<Split>> {
@@ -108,11 +108,11 @@ where
     O: Tree<Traced<B>>,
     F: Fn(I) -> O,
 {
-    fn plans(&self) -> MutexGuard<'_, Plans<B>> {
+    fn plans(&self) -> MutexGuard<'_, RecentPlans<B>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn plan_of(&self, arguments: &Arguments<B>) -> Result<Arc<Plan<B>>> {
+    fn plan_of(&self, arguments: &Arguments<B>) -> Result<Arc<ExecutionPlan<B>>> {
         let key = arguments.key();
         if let Some(plan) = self.plans().find(&key) {
             return Ok(plan.clone());
@@ -125,7 +125,7 @@ where
         let metas: Vec<&Meta> = graph.outputs().iter().map(|&v| &graph.metas()[v]).collect();
         let outputs = splits(&self.mesh, "results", &self.outputs, &metas, &graph.paths())?;
         let processes = self.processes.as_ref().map(|(own, layout)| (*layout, own.rank(), &key));
-        let plan = Arc::new(Plan::new(&self.mesh, graph, inputs, &outputs, processes)?);
+        let plan = Arc::new(ExecutionPlan::new(&self.mesh, graph, inputs, &outputs, processes)?);
         self.plans().put(key, plan.clone(), CAPACITY);
         Ok(plan)
     }
@@ -145,14 +145,14 @@ where
     /// use burn::tensor::Tensor;
     /// use burn_t4a::{BurnT4a, T4aDevice};
     /// use burn_t4a_compile::Traced;
-    /// use burn_t4a_shard::{Mesh, Processes, Rendezvous, ShardError, Spec, shard_map};
+    /// use burn_t4a_shard::{Mesh, Processes, Rendezvous, ShardError, PartitionSpec, shard_map};
     ///
     /// type B = BurnT4a;
     /// // What each process does.
     /// fn program(processes: &Processes) -> Result<f32, ShardError> {
     ///     let mesh = Mesh::new([("data", 4)])?;
     ///     let f = |x: Tensor<Traced<B>, 1>| (x.clone() * x).sum();
-    ///     let f = shard_map(f, &mesh, [Spec::split(["data"])], [Spec::replicated()]);
+    ///     let f = shard_map(f, &mesh, [PartitionSpec::split(["data"])], [PartitionSpec::replicated()]);
     ///     let f = f.across(processes)?;
     ///     let x = Tensor::<B, 1>::from_floats([1.0, 2.0, 3.0, 4.0], &T4aDevice);
     ///     Ok(f.call(x)?.into_scalar())
@@ -178,7 +178,7 @@ where
         if B::ad_enabled(&B::Device::default()) {
             return Err(ShardError::Tape);
         }
-        let layout = Layout { processes: count, each: devices / count };
+        let layout = DeviceAssignment { processes: count, each: devices / count };
         self.processes = Some((processes.clone(), layout));
         self.plans = Mutex::default();
         Ok(self)
@@ -209,7 +209,7 @@ where
     ///
     /// # Errors
     /// As [`Sharded::call`], except those of devices and other processes.
-    pub fn plan(&self, arguments: I::On<B>) -> Result<Arc<Plan<B>>> {
+    pub fn plan(&self, arguments: I::On<B>) -> Result<Arc<ExecutionPlan<B>>> {
         self.plan_of(&Arguments::new(arguments))
     }
 }
@@ -217,8 +217,8 @@ where
 /// Executes the share of this process of a call across processes.
 fn call_across<B: Backend>(
     processes: &Processes,
-    layout: Layout,
-    plan: &Result<Arc<Plan<B>>>,
+    layout: DeviceAssignment,
+    plan: &Result<Arc<ExecutionPlan<B>>>,
     arguments: &Arguments<B>,
 ) -> Result<Vec<Value<B>>> {
     // Calls are serialised, in an order common to all processes.

@@ -11,19 +11,19 @@ use crate::mesh::Mesh;
 /// split; the tensor is replicated along mesh axes that are not named.
 ///
 /// ```
-/// use burn_t4a_shard::Spec;
+/// use burn_t4a_shard::PartitionSpec;
 ///
 /// // [batch, features]: every device along `data` has a part of the batch.
-/// let x = Spec::split(["data", ""]);
+/// let x = PartitionSpec::split(["data", ""]);
 /// assert_eq!(x.to_string(), "(data, ·)");
-/// assert_eq!(Spec::replicated().to_string(), "()");
+/// assert_eq!(PartitionSpec::replicated().to_string(), "()");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spec {
+pub struct PartitionSpec {
     axes: Vec<Vec<String>>,
 }
 
-impl Spec {
+impl PartitionSpec {
     /// The full tensor on every device.
     pub fn replicated() -> Self {
         Self::default()
@@ -68,7 +68,7 @@ impl Spec {
     }
 }
 
-impl fmt::Display for Spec {
+impl fmt::Display for PartitionSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show(f, self.axes.iter().map(|names| names.join(" ")))
     }

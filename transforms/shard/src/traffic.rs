@@ -22,13 +22,13 @@ use crate::spec::Split;
 
 /// Assignment of devices to processes: equally many per process, in mesh order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct DeviceAssignment {
     pub(crate) processes: usize,
     /// Devices per process.
     pub(crate) each: usize,
 }
 
-impl Layout {
+impl DeviceAssignment {
     pub(crate) fn process(self, device: usize) -> usize {
         device / self.each
     }
@@ -45,7 +45,7 @@ impl Layout {
 
 /// A communication step; all devices execute the steps in the same order.
 #[derive(Clone, Debug)]
-pub(crate) enum Meeting {
+pub(crate) enum CommunicationStep {
     /// All-gather of shards of `bytes` bytes along mesh axis `over`.
     Gather { over: usize, bytes: usize },
     /// All-reduce of `elements` elements of `size` bytes each along mesh axis `over`.
@@ -58,7 +58,7 @@ pub(crate) enum Meeting {
 
 /// Identifier of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Tag {
+pub(crate) struct MessageTag {
     pub(crate) meeting: u32,
     pub(crate) phase: u32,
     /// Sending device.
@@ -69,7 +69,7 @@ pub(crate) struct Tag {
 
 pub(crate) const ALL: u32 = u32::MAX;
 
-impl Tag {
+impl MessageTag {
     pub(crate) fn new(meeting: usize, phase: usize, from: usize) -> Self {
         Self { meeting: meeting as u32, phase: phase as u32, from: from as u32, to: ALL }
     }
@@ -86,7 +86,7 @@ pub(crate) fn bytes_of(meta: &Meta) -> usize {
 /// A message to one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    pub(crate) tag: Tag,
+    pub(crate) tag: MessageTag,
     pub(crate) process: usize,
     /// Number of devices of the process that read the message.
     pub(crate) takers: usize,
@@ -99,10 +99,15 @@ pub(crate) fn chunk(n: usize, parts: usize, at: usize) -> Range<usize> {
 }
 
 /// All messages of a communication step. Messages within a process are included if the group spans several processes.
-pub(crate) fn messages(at: usize, of: &Meeting, mesh: &Mesh, layout: Layout) -> Vec<Message> {
+pub(crate) fn messages(
+    at: usize,
+    of: &CommunicationStep,
+    mesh: &Mesh,
+    layout: DeviceAssignment,
+) -> Vec<Message> {
     let mut all = Vec::new();
     // Broadcast to these devices: one message per process.
-    let broadcast = |all: &mut Vec<Message>, tag: Tag, bytes: usize, devices: &[usize]| {
+    let broadcast = |all: &mut Vec<Message>, tag: MessageTag, bytes: usize, devices: &[usize]| {
         for process in 0..layout.processes {
             let own = layout.devices(process);
             let takers =
@@ -113,15 +118,15 @@ pub(crate) fn messages(at: usize, of: &Meeting, mesh: &Mesh, layout: Layout) -> 
         }
     };
     match *of {
-        Meeting::Gather { over, bytes } => {
+        CommunicationStep::Gather { over, bytes } => {
             for device in 0..mesh.devices() {
                 let row: Vec<usize> = mesh.row(device, over).collect();
                 if layout.crosses(&row) {
-                    broadcast(&mut all, Tag::new(at, 0, device), bytes, &row);
+                    broadcast(&mut all, MessageTag::new(at, 0, device), bytes, &row);
                 }
             }
         }
-        Meeting::Reduce { over, elements, size } => {
+        CommunicationStep::Reduce { over, elements, size } => {
             for device in 0..mesh.devices() {
                 let row: Vec<usize> = mesh.row(device, over).collect();
                 if !layout.crosses(&row) {
@@ -130,28 +135,33 @@ pub(crate) fn messages(at: usize, of: &Meeting, mesh: &Mesh, layout: Layout) -> 
                 for (rank, &other) in row.iter().enumerate() {
                     let bytes = chunk(elements, row.len(), rank).len() * size;
                     if other == device {
-                        broadcast(&mut all, Tag::new(at, 1, device), bytes, &row);
+                        broadcast(&mut all, MessageTag::new(at, 1, device), bytes, &row);
                     } else {
-                        broadcast(&mut all, Tag::new(at, 0, device).to(other), bytes, &[other]);
+                        broadcast(
+                            &mut all,
+                            MessageTag::new(at, 0, device).to(other),
+                            bytes,
+                            &[other],
+                        );
                     }
                 }
             }
         }
-        Meeting::Share { ref metas } => {
+        CommunicationStep::Share { ref metas } => {
             for process in 1..layout.processes {
                 for (k, bytes) in metas.iter().map(bytes_of).enumerate() {
-                    let tag = Tag::new(at, k, 0);
+                    let tag = MessageTag::new(at, k, 0);
                     all.push(Message { tag, process, takers: 1, bytes });
                 }
             }
             all.retain(|x| x.bytes > 0);
         }
-        Meeting::Complete { ref split, bytes } => {
+        CommunicationStep::Complete { ref split, bytes } => {
             for device in (0..mesh.devices()).filter(|&d| mesh.first(d, split) == d) {
                 for process in 0..layout.processes {
                     let has = layout.devices(process).any(|d| mesh.first(d, split) == device);
                     if !has && bytes > 0 {
-                        let tag = Tag::new(at, 0, device);
+                        let tag = MessageTag::new(at, 0, device);
                         all.push(Message { tag, process, takers: 1, bytes });
                     }
                 }
@@ -174,21 +184,21 @@ pub(crate) struct Awaited {
 #[derive(Debug)]
 pub(crate) struct Traffic {
     /// Receiving processes of each message that this process sends.
-    pub(crate) sends: HashMap<Tag, Vec<usize>>,
-    pub(crate) awaited: HashMap<Tag, Awaited>,
+    pub(crate) sends: HashMap<MessageTag, Vec<usize>>,
+    pub(crate) awaited: HashMap<MessageTag, Awaited>,
     /// Bytes that each process sends to others.
     pub(crate) sent: Vec<usize>,
     rank: usize,
 }
 
 impl Traffic {
-    pub(crate) fn new(layout: Layout, rank: usize) -> Self {
+    pub(crate) fn new(layout: DeviceAssignment, rank: usize) -> Self {
         let sent = vec![0; layout.processes];
         Self { sends: HashMap::new(), awaited: HashMap::new(), sent, rank }
     }
 
     /// Adds messages; returns the bytes sent between processes, headers included.
-    pub(crate) fn add(&mut self, all: &[Message], layout: Layout) -> usize {
+    pub(crate) fn add(&mut self, all: &[Message], layout: DeviceAssignment) -> usize {
         let mut total = 0;
         for &Message { tag, process, takers, bytes } in all {
             let from = layout.process(tag.from as usize);
@@ -217,10 +227,11 @@ mod tests {
     /// sum.
     #[test]
     fn rows_of_single_devices_send_what_rings_send() {
-        let (mesh, layout) = (Mesh::new([("a", 4)]).unwrap(), Layout { processes: 4, each: 1 });
+        let (mesh, layout) =
+            (Mesh::new([("a", 4)]).unwrap(), DeviceAssignment { processes: 4, each: 1 });
         for (meeting, each, frames) in [
-            (Meeting::Gather { over: 0, bytes: 24 }, 3 * 24, 3),
-            (Meeting::Reduce { over: 0, elements: 8, size: 8 }, 2 * 3 * 16, 6),
+            (CommunicationStep::Gather { over: 0, bytes: 24 }, 3 * 24, 3),
+            (CommunicationStep::Reduce { over: 0, elements: 8, size: 8 }, 2 * 3 * 16, 6),
         ] {
             let mut traffic = Traffic::new(layout, 1);
             let all = messages(0, &meeting, &mesh, layout);
@@ -230,7 +241,7 @@ mod tests {
             assert_eq!(traffic.awaited.len(), frames);
         }
         // For sizes that are not divisible, the total volume is the same.
-        let uneven = Meeting::Reduce { over: 0, elements: 7, size: 4 };
+        let uneven = CommunicationStep::Reduce { over: 0, elements: 7, size: 4 };
         let bytes = |x: &Message| if x.process == x.tag.from as usize { 0 } else { x.bytes };
         let all = messages(0, &uneven, &mesh, layout);
         assert_eq!(all.iter().map(bytes).sum::<usize>(), 2 * 3 * 28);
@@ -239,17 +250,24 @@ mod tests {
     #[test]
     fn what_stays_in_a_process_is_not_sent() {
         let mesh = Mesh::new([("a", 2), ("b", 2)]).unwrap();
-        let layout = Layout { processes: 2, each: 2 };
-        assert!(messages(0, &Meeting::Gather { over: 1, bytes: 8 }, &mesh, layout).is_empty());
-        assert_eq!(messages(0, &Meeting::Gather { over: 0, bytes: 8 }, &mesh, layout).len(), 4);
+        let layout = DeviceAssignment { processes: 2, each: 2 };
+        assert!(
+            messages(0, &CommunicationStep::Gather { over: 1, bytes: 8 }, &mesh, layout).is_empty()
+        );
+        assert_eq!(
+            messages(0, &CommunicationStep::Gather { over: 0, bytes: 8 }, &mesh, layout).len(),
+            4
+        );
         // Each process holds all shards along `b`, and one of two along `a`.
-        let parts =
-            |axes: &[usize]| Meeting::Complete { split: Split(vec![axes.to_vec()]), bytes: 8 };
+        let parts = |axes: &[usize]| CommunicationStep::Complete {
+            split: Split(vec![axes.to_vec()]),
+            bytes: 8,
+        };
         assert!(messages(0, &parts(&[1]), &mesh, layout).is_empty());
         assert_eq!(messages(0, &parts(&[0]), &mesh, layout).len(), 2);
         assert_eq!(messages(0, &parts(&[0, 1]), &mesh, layout).len(), 4);
         let metas = [8, 16].map(|n| Meta { shape: vec![n], dtype: DType::U8 }).to_vec();
-        let shared = messages(0, &Meeting::Share { metas }, &mesh, layout);
+        let shared = messages(0, &CommunicationStep::Share { metas }, &mesh, layout);
         assert_eq!(Traffic::new(layout, 0).add(&shared, layout), 24 + 2 * HEADER);
     }
 }

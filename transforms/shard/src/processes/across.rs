@@ -5,19 +5,19 @@ use burn_backend::Backend;
 use burn_t4a_compile::graph::{Meta, Value};
 
 use super::board::Board;
-use crate::collectives::{Collectives, Local, Row};
+use crate::collectives::{Collectives, DeviceGroup, Local};
 use crate::error::{Result, ShardError};
 use crate::mesh::Mesh;
 use crate::parts::{cat, decode, encode, reduce};
-use crate::plan::Plan;
+use crate::plan::ExecutionPlan;
 use crate::rules::Reduce;
 use crate::spec::Split;
-use crate::traffic::{Layout, Meeting, Tag, bytes_of, chunk};
+use crate::traffic::{CommunicationStep, DeviceAssignment, MessageTag, bytes_of, chunk};
 
 pub(crate) struct Across<'a, B: Backend> {
     pub(crate) board: &'a Board,
-    pub(crate) layout: Layout,
-    pub(crate) plan: &'a Plan<B>,
+    pub(crate) layout: DeviceAssignment,
+    pub(crate) plan: &'a ExecutionPlan<B>,
     pub(crate) local: &'a Local<B>,
     /// Backend device of received tensors.
     pub(crate) device: B::Device,
@@ -33,7 +33,7 @@ impl<B: Backend> Across<'_, B> {
     }
 
     /// Receives the tensor with this tag.
-    fn taken(&self, device: usize, tag: Tag, meta: &Meta) -> Result<Value<B>> {
+    fn taken(&self, device: usize, tag: MessageTag, meta: &Meta) -> Result<Value<B>> {
         self.decoded(device, meta, self.board.take(tag)?)
     }
 }
@@ -43,13 +43,13 @@ fn encoded<B: Backend>(device: usize, x: Value<B>) -> Result<Vec<u8>> {
 }
 
 impl<B: Backend> Collectives<B> for Across<'_, B> {
-    fn gather(&self, row: Row<'_>, x: Value<B>, axis: usize) -> Result<Value<B>> {
+    fn gather(&self, row: DeviceGroup<'_>, x: Value<B>, axis: usize) -> Result<Value<B>> {
         let devices = row.devices();
         if !self.layout.crosses(&devices) {
             return self.local.gather(row, x, axis);
         }
         let (device, meta) = (row.device, x.meta());
-        let tag = |device| Tag::new(row.meeting, 0, device);
+        let tag = |device| MessageTag::new(row.meeting, 0, device);
         let bytes = encoded(device, x.clone())?;
         let empty = bytes.is_empty();
         self.board.post(tag(device), bytes)?;
@@ -62,7 +62,7 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
         Ok(cat(devices.iter().map(one).collect::<Result<_>>()?, axis))
     }
 
-    fn reduce(&self, row: Row<'_>, x: Value<B>, how: Reduce) -> Result<Value<B>> {
+    fn reduce(&self, row: DeviceGroup<'_>, x: Value<B>, how: Reduce) -> Result<Value<B>> {
         let devices = row.devices();
         if !self.layout.crosses(&devices) {
             return self.local.reduce(row, x, how);
@@ -75,7 +75,7 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
             let part = chunk(n, d, rank);
             part.start * size..part.end * size
         };
-        let tag = |phase, device| Tag::new(row.meeting, phase, device);
+        let tag = |phase, device| MessageTag::new(row.meeting, phase, device);
         for (rank, &other) in devices.iter().enumerate() {
             let part = part(rank);
             if other != device && !part.is_empty() {
@@ -112,14 +112,16 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
         let all = if device == 0 {
             for (k, x) in own.iter().enumerate() {
                 let bytes = encoded(device, x.clone())?;
-                self.board.post(Tag::new(meeting, k, 0), bytes)?;
+                self.board.post(MessageTag::new(meeting, k, 0), bytes)?;
             }
             own
         } else if device == first {
-            let Meeting::Share { metas } = &self.plan.meetings[meeting] else { return Ok(own) };
+            let CommunicationStep::Share { metas } = &self.plan.meetings[meeting] else {
+                return Ok(own);
+            };
             let one = |(k, meta): (usize, &Meta)| match bytes_of(meta) {
                 0 => self.decoded(device, meta, Vec::new()),
-                _ => self.taken(device, Tag::new(meeting, k, 0), meta),
+                _ => self.taken(device, MessageTag::new(meeting, k, 0), meta),
             };
             metas.iter().enumerate().map(one).collect::<Result<_>>()?
         } else {
@@ -138,13 +140,15 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
         let own = self.layout.devices(self.board.rank);
         let Some(like) = parts[own.start].clone() else { return Ok(()) };
         let meta = like.meta();
-        let Meeting::Complete { bytes, .. } = self.plan.meetings[meeting] else { return Ok(()) };
+        let CommunicationStep::Complete { bytes, .. } = self.plan.meetings[meeting] else {
+            return Ok(());
+        };
         for device in (0..parts.len()).filter(|&device| mesh.first(device, split) == device) {
             if own.contains(&device) && bytes > 0 {
                 let x = parts[device].clone();
                 let x = x.unwrap_or_else(|| unreachable!("devices have their parts"));
                 let bytes = encoded(device, x)?;
-                self.board.post(Tag::new(meeting, 0, device), bytes)?;
+                self.board.post(MessageTag::new(meeting, 0, device), bytes)?;
             }
         }
         for device in (0..parts.len()).filter(|&device| mesh.first(device, split) == device) {
@@ -152,7 +156,7 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
             parts[device] = match replica {
                 Some(other) => parts[other].clone(),
                 None if bytes == 0 => Some(like.clone()),
-                None => Some(self.taken(own.start, Tag::new(meeting, 0, device), &meta)?),
+                None => Some(self.taken(own.start, MessageTag::new(meeting, 0, device), &meta)?),
             };
         }
         Ok(())

@@ -7,7 +7,7 @@
 use std::io::{self, Read, Write};
 
 use crate::error::ShardError;
-use crate::traffic::Tag;
+use crate::traffic::MessageTag;
 
 /// Size of a header in bytes.
 pub(crate) const HEADER: usize = 36;
@@ -15,11 +15,11 @@ pub(crate) const HEADER: usize = 36;
 pub(crate) const DIGESTS: usize = 32;
 /// Maximum length in bytes of an error text.
 const TEXT: usize = 1024;
-/// Maximum payload in bytes of a frame other than [`Kind::Data`].
+/// Maximum payload in bytes of a frame other than [`FrameKind::Data`].
 pub(crate) const LONGEST: usize = 3 * (TEXT + 8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// Heartbeat.
     Alive,
     /// Start of a call, with its hashes.
@@ -34,21 +34,27 @@ pub(crate) enum Kind {
     Done,
 }
 
-const KINDS: [Kind; 6] =
-    [Kind::Alive, Kind::Begin, Kind::Refuse, Kind::Data, Kind::Fail, Kind::Done];
+const KINDS: [FrameKind; 6] = [
+    FrameKind::Alive,
+    FrameKind::Begin,
+    FrameKind::Refuse,
+    FrameKind::Data,
+    FrameKind::Fail,
+    FrameKind::Done,
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     /// Index of the call, from 1.
     pub(crate) call: u64,
-    pub(crate) tag: Tag,
+    pub(crate) tag: MessageTag,
     pub(crate) length: u64,
 }
 
 impl Header {
-    pub(crate) fn new(kind: Kind, call: u64, length: usize) -> Self {
-        Self { kind, call, tag: Tag::new(0, 0, 0), length: length as u64 }
+    pub(crate) fn new(kind: FrameKind, call: u64, length: usize) -> Self {
+        Self { kind, call, tag: MessageTag::new(0, 0, 0), length: length as u64 }
     }
 
     pub(crate) fn encode(self) -> [u8; HEADER] {
@@ -73,7 +79,7 @@ impl Header {
         let kind = u32::from_le_bytes(take(&mut rest)?) as usize;
         let call = u64::from_le_bytes(take(&mut rest)?);
         let mut word = || Some(u32::from_le_bytes(take(&mut rest)?));
-        let tag = Tag { meeting: word()?, phase: word()?, from: word()?, to: word()? };
+        let tag = MessageTag { meeting: word()?, phase: word()?, from: word()?, to: word()? };
         let length = u64::from_le_bytes(take(&mut rest)?);
         Some(Self { kind: *KINDS.get(kind)?, call, tag, length })
     }
@@ -227,8 +233,8 @@ mod tests {
 
     #[test]
     fn headers_and_failures_come_back() {
-        let tag = Tag { meeting: 7, phase: 1, from: 3, to: u32::MAX };
-        let header = Header { kind: Kind::Done, call: 1 << 40, tag, length: 1 << 33 };
+        let tag = MessageTag { meeting: 7, phase: 1, from: 3, to: u32::MAX };
+        let header = Header { kind: FrameKind::Done, call: 1 << 40, tag, length: 1 << 33 };
         assert_eq!(Header::decode(&header.encode()), Some(header));
         let mut wrong = header.encode();
         wrong[0] = 6;
@@ -254,7 +260,7 @@ mod tests {
     fn frames_are_read_as_long_as_they_are() {
         let bytes: Vec<u8> = (0..(1 << 20) + 5).map(|i| i as u8).collect();
         let mut sent = Vec::new();
-        write(&mut sent, Header::new(Kind::Data, 1, bytes.len()), &bytes).unwrap();
+        write(&mut sent, Header::new(FrameKind::Data, 1, bytes.len()), &bytes).unwrap();
         assert_eq!(sent.len(), HEADER + bytes.len());
         assert_eq!(read(&sent[HEADER..], bytes.len(), || ()).unwrap(), bytes);
         assert!(read(&sent[HEADER + 1..], bytes.len(), || ()).is_err());

@@ -49,7 +49,7 @@ impl Processes {
     }
 
     /// Bytes sent by this process to the others, without heartbeats; equal to the sum over its calls of
-    /// [`Plan::sent_by`](crate::Plan::sent_by).
+    /// [`ExecutionPlan::sent_by`](crate::ExecutionPlan::sent_by).
     pub fn sent(&self) -> u64 {
         self.0.board.sent()
     }

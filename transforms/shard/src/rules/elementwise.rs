@@ -1,6 +1,6 @@
 //! Elementwise operations, with broadcasts.
 
-use super::{Rule, Site};
+use super::{InstructionContext, ShardingRule};
 use crate::spec::Split;
 
 /// Names without the prefix of the tensor kind.
@@ -94,7 +94,7 @@ const OTHERS: &[&str] = &[
     "bitwise_and_scalar",
 ];
 
-pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+pub(super) fn rule(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let kinds = ["float_", "int_", "bool_"];
     let of_kind = kinds.iter().find_map(|kind| site.name.strip_prefix(kind));
     let known = of_kind.is_some_and(|name| NAMES.contains(&name) || OTHERS.contains(&name));
@@ -105,7 +105,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
 }
 
 /// An axis stays split if the operands that have its full size can be split that way.
-pub(super) fn join(site: &Site<'_>) -> Option<Rule> {
+pub(super) fn join(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let shape = &site.results.first()?.shape;
     if site.operands.iter().any(|x| x.shape.len() != shape.len()) {
         return None;
@@ -127,5 +127,5 @@ pub(super) fn join(site: &Site<'_>) -> Option<Rule> {
         Split((0..shape.len()).map(axis).collect())
     };
     let operands = (0..site.operands.len()).map(operand).collect();
-    Some(Rule::new(operands, vec![result.clone(); site.results.len()]))
+    Some(ShardingRule::new(operands, vec![result.clone(); site.results.len()]))
 }

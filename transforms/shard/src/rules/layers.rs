@@ -1,6 +1,6 @@
 //! Layers: batch axes stay split; cotangents of operands shared by all examples are sums over devices.
 
-use super::{Rule, Site};
+use super::{InstructionContext, ShardingRule};
 use crate::spec::Split;
 
 /// Layers on images `[batch, channels, …]`: the first operand and the results have a batch axis, the other operands are
@@ -42,7 +42,7 @@ const IMAGES: &[&str] = &[
     "adaptive_avg_pool3d",
 ];
 
-pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+pub(super) fn rule(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let name = site.name;
     if SHARED.contains(&name) && name != "float_grid_sample_2d" {
         return images(site, &[0], name == "layer_norm");
@@ -67,7 +67,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
 }
 
 /// Keeps the batch axis of the operands `which` and of the results split; with `inner`, all axes but the last.
-fn images(site: &Site<'_>, which: &[usize], inner: bool) -> Option<Rule> {
+fn images(site: &InstructionContext<'_>, which: &[usize], inner: bool) -> Option<ShardingRule> {
     let mut rule = site.whole();
     let n = *site.results.first()?.shape.first()?;
     let axes = if inner { site.rank(0).checked_sub(1)? } else { 1 };
@@ -92,7 +92,7 @@ fn images(site: &Site<'_>, which: &[usize], inner: bool) -> Option<Rule> {
 }
 
 /// Cotangents of weights. Operands: x, an optional replicated operand, and the cotangent of the result.
-fn summed(site: &Site<'_>) -> Option<Rule> {
+fn summed(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let last = site.operands.len().checked_sub(1)?;
     let n = site.shape(0).first()?;
     if site.shape(last).first() != Some(n) {
@@ -110,7 +110,7 @@ fn summed(site: &Site<'_>) -> Option<Rule> {
 }
 
 /// Operands: weights, cotangent `[…, features]` and indices `[…]`.
-fn embedding_backward(site: &Site<'_>) -> Option<Rule> {
+fn embedding_backward(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let mut used = Vec::new();
     let [mut g, mut indices] = [1, 2].map(|k| Split::whole(site.rank(k)));
     let last = site.rank(1).checked_sub(1)?;
@@ -126,5 +126,5 @@ fn embedding_backward(site: &Site<'_>) -> Option<Rule> {
     g.0[last] = features.clone();
     let weights = Split(vec![Vec::new(), features]);
     let out = weights.clone();
-    Some(Rule::new(vec![weights, g, indices], vec![out]).summed(over))
+    Some(ShardingRule::new(vec![weights, g, indices], vec![out]).summed(over))
 }

@@ -32,7 +32,7 @@ pub(crate) enum Reduce {
 }
 
 /// Input of a sharding rule: an instruction with the shapes and splits of its operands.
-pub(crate) struct Site<'a> {
+pub(crate) struct InstructionContext<'a> {
     pub(crate) mesh: &'a Mesh,
     pub(crate) name: &'a str,
     pub(crate) elementwise: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Site<'a> {
 
 /// Execution of an instruction on shards.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct ShardingRule {
     pub(crate) operands: Vec<Split>,
     pub(crate) results: Vec<Split>,
     /// Reduction of the partial results over these mesh axes, if any.
@@ -58,7 +58,7 @@ pub(crate) struct Rule {
     pub(crate) known: bool,
 }
 
-impl Rule {
+impl ShardingRule {
     pub(crate) fn new(operands: Vec<Split>, results: Vec<Split>) -> Self {
         Self { operands, results, reduce: None, once: None, words: None, known: true }
     }
@@ -71,7 +71,7 @@ impl Rule {
     }
 }
 
-impl Site<'_> {
+impl InstructionContext<'_> {
     pub(crate) fn shape(&self, operand: usize) -> &[usize] {
         &self.operands[operand].shape
     }
@@ -81,9 +81,9 @@ impl Site<'_> {
     }
 
     /// The rule that replicates all operands and results.
-    pub(crate) fn whole(&self) -> Rule {
+    pub(crate) fn whole(&self) -> ShardingRule {
         let whole = |metas: &[&Meta]| metas.iter().map(|x| Split::whole(x.shape.len())).collect();
-        Rule::new(whole(&self.operands), whole(&self.results))
+        ShardingRule::new(whole(&self.operands), whole(&self.results))
     }
 
     /// Static argument `at`, if it is a non-negative integer.
@@ -107,9 +107,9 @@ impl Site<'_> {
 }
 
 /// Sharding rule of an instruction; falls back to replication.
-pub(crate) fn rule(site: &Site<'_>) -> Rule {
+pub(crate) fn rule(site: &InstructionContext<'_>) -> ShardingRule {
     let families =
         [elementwise::rule, products::rule, reductions::rule, movement::rule, layers::rule];
     let found = families.into_iter().find_map(|family| family(site));
-    found.unwrap_or_else(|| Rule { known: false, ..site.whole() })
+    found.unwrap_or_else(|| ShardingRule { known: false, ..site.whole() })
 }

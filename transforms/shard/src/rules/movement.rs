@@ -2,10 +2,10 @@
 
 use burn_t4a_compile::graph::Word;
 
-use super::{Rule, Site};
+use super::{InstructionContext, ShardingRule};
 use crate::spec::Split;
 
-pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+pub(super) fn rule(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let kinds = ["float_", "int_", "bool_", "q_"];
     if site.name == "embedding" {
         return embedding(site);
@@ -32,7 +32,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
             for i in 0..count {
                 split = split.cloned_without(site.int(2 + i)?)?;
             }
-            Some(Rule::new(vec![split.clone()], vec![split]))
+            Some(ShardingRule::new(vec![split.clone()], vec![split]))
         }
         "repeat_dim" => super::reductions::along(site, site.int(1)?),
         "cat" => cat(site),
@@ -44,14 +44,14 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
     }
 }
 
-fn permuted(site: &Site<'_>, axes: &[usize]) -> Option<Rule> {
+fn permuted(site: &InstructionContext<'_>, axes: &[usize]) -> Option<ShardingRule> {
     let split = site.splits[0].clone();
     let axis = |&axis: &usize| split.0.get(axis).cloned();
     let out = Split(axes.iter().map(axis).collect::<Option<_>>()?);
-    Some(Rule::new(vec![split], vec![out]))
+    Some(ShardingRule::new(vec![split], vec![out]))
 }
 
-fn swapped(site: &Site<'_>, a: usize, b: usize) -> Option<Rule> {
+fn swapped(site: &InstructionContext<'_>, a: usize, b: usize) -> Option<ShardingRule> {
     let mut axes: Vec<usize> = (0..site.rank(0)).collect();
     if a >= axes.len() || b >= axes.len() {
         return None;
@@ -61,7 +61,7 @@ fn swapped(site: &Site<'_>, a: usize, b: usize) -> Option<Rule> {
 }
 
 /// Static arguments that end with a shape, rewritten for a local shape; `before` is the number of words before it.
-fn with_shape(site: &Site<'_>, before: usize, shape: &[usize]) -> Option<Vec<Word>> {
+fn with_shape(site: &InstructionContext<'_>, before: usize, shape: &[usize]) -> Option<Vec<Word>> {
     let mut words = site.words?.get(..before)?.to_vec();
     words.push(Word::Int(shape.len() as i64));
     words.extend(shape.iter().map(|&n| Word::Int(n as i64)));
@@ -69,7 +69,7 @@ fn with_shape(site: &Site<'_>, before: usize, shape: &[usize]) -> Option<Vec<Wor
 }
 
 /// Factors the reshape into groups of axes with equal products; the first axis of size > 1 of a group stays split.
-fn reshape(site: &Site<'_>) -> Option<Rule> {
+fn reshape(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let (from, to) = (site.shape(0), &site.results[0].shape);
     if from.contains(&0) {
         return None;
@@ -99,11 +99,11 @@ fn reshape(site: &Site<'_>) -> Option<Rule> {
         }
     }
     let words = with_shape(site, 1, &out.local(site.mesh, to))?;
-    Some(Rule { words: Some(words), ..Rule::new(vec![operand], vec![out]) })
+    Some(ShardingRule { words: Some(words), ..ShardingRule::new(vec![operand], vec![out]) })
 }
 
 /// Broadcast axes are not split.
-fn expand(site: &Site<'_>) -> Option<Rule> {
+fn expand(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let (from, to) = (site.shape(0), &site.results[0].shape);
     let new = to.len().checked_sub(from.len())?;
     let [mut operand, mut out] = [from.len(), to.len()].map(Split::whole);
@@ -114,11 +114,11 @@ fn expand(site: &Site<'_>) -> Option<Rule> {
         }
     }
     let words = with_shape(site, 1, &out.local(site.mesh, to))?;
-    Some(Rule { words: Some(words), ..Rule::new(vec![operand], vec![out]) })
+    Some(ShardingRule { words: Some(words), ..ShardingRule::new(vec![operand], vec![out]) })
 }
 
 /// Axes that are taken in full stay split. `values`: number of further operands, which are written to the slice.
-fn slice(site: &Site<'_>, values: usize) -> Option<Rule> {
+fn slice(site: &InstructionContext<'_>, values: usize) -> Option<ShardingRule> {
     let shape = site.shape(0);
     let words = site.words?;
     let count = site.int(1)?;
@@ -146,11 +146,11 @@ fn slice(site: &Site<'_>, values: usize) -> Option<Rule> {
     if values == 1 {
         operands.push(split.clone());
     }
-    Some(Rule { words: Some(out), ..Rule::new(operands, vec![split]) })
+    Some(ShardingRule { words: Some(out), ..ShardingRule::new(operands, vec![split]) })
 }
 
 /// Splits common to all operands, except along the concatenated axis.
-fn cat(site: &Site<'_>) -> Option<Rule> {
+fn cat(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let axis = site.int(site.words?.len().checked_sub(1)?)?;
     let rank = site.rank(0);
     let mut split = Split::whole(rank);
@@ -159,22 +159,22 @@ fn cat(site: &Site<'_>) -> Option<Rule> {
         let finest = site.splits.iter().map(|x| &x.0[other]).max_by_key(|axes| axes.len())?;
         split.0[other] = site.claim(&mut used, finest, site.shape(0)[other]);
     }
-    Some(Rule::new(vec![split.clone(); site.operands.len()], vec![split]))
+    Some(ShardingRule::new(vec![split.clone(); site.operands.len()], vec![split]))
 }
 
 /// Operands: a tensor and indices of rank 1.
-fn select(site: &Site<'_>) -> Option<Rule> {
+fn select(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let axis = site.int(1)?;
     let x = site.splits[0].cloned_without(axis)?;
     let mut used = x.all();
     let indices = site.claim(&mut used, site.splits[1].0.first()?, site.shape(1)[0]);
     let mut out = x.clone();
     out.0[axis] = indices.clone();
-    Some(Rule::new(vec![x, Split(vec![indices])], vec![out]))
+    Some(ShardingRule::new(vec![x, Split(vec![indices])], vec![out]))
 }
 
 /// Operands of equal shape except along `axis`, which is not split.
-fn pointwise_along(site: &Site<'_>, axis: usize) -> Option<Rule> {
+fn pointwise_along(site: &InstructionContext<'_>, axis: usize) -> Option<ShardingRule> {
     let shape = site.shape(0);
     let equal = |k: usize| {
         let other = site.shape(k);
@@ -190,23 +190,23 @@ fn pointwise_along(site: &Site<'_>, axis: usize) -> Option<Rule> {
         let finest = site.splits.iter().map(|x| &x.0[other]).max_by_key(|axes| axes.len())?;
         split.0[other] = site.claim(&mut used, finest, shape[other]);
     }
-    Some(Rule::new(vec![split.clone(); site.operands.len()], vec![split]))
+    Some(ShardingRule::new(vec![split.clone(); site.operands.len()], vec![split]))
 }
 
 /// The window axis is appended as the last axis.
-fn unfold(site: &Site<'_>) -> Option<Rule> {
+fn unfold(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let split = site.splits[0].cloned_without(site.int(1)?)?;
     let mut out = split.clone();
     out.0.push(Vec::new());
-    (site.results[0].shape.len() == out.0.len()).then(|| Rule::new(vec![split], vec![out]))
+    (site.results[0].shape.len() == out.0.len()).then(|| ShardingRule::new(vec![split], vec![out]))
 }
 
 /// Operands: weights `[words, features]` and indices of any rank.
-fn embedding(site: &Site<'_>) -> Option<Rule> {
+fn embedding(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let indices = site.splits[1].clone();
     let mut used = indices.all();
     let features = site.claim(&mut used, &site.splits[0].0[1], site.shape(0)[1]);
     let mut out = indices.clone();
     out.0.push(features.clone());
-    Some(Rule::new(vec![Split(vec![Vec::new(), features]), indices], vec![out]))
+    Some(ShardingRule::new(vec![Split(vec![Vec::new(), features]), indices], vec![out]))
 }

@@ -1,9 +1,9 @@
 //! Products: rows, columns and batches stay split; a split contraction is a sum over devices.
 
-use super::{Rule, Site};
+use super::{InstructionContext, ShardingRule};
 use crate::spec::Split;
 
-pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+pub(super) fn rule(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     match site.name {
         "float_matmul" | "int_matmul" => matmul(site),
         "linear" => linear(site),
@@ -15,7 +15,11 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
 }
 
 /// Mesh axes that split a contracted axis of two operands: those of the first operand, else those of the second.
-fn contracted(site: &Site<'_>, used: &mut Vec<usize>, pairs: [(usize, usize); 2]) -> Vec<usize> {
+fn contracted(
+    site: &InstructionContext<'_>,
+    used: &mut Vec<usize>,
+    pairs: [(usize, usize); 2],
+) -> Vec<usize> {
     let of = |(k, axis): (usize, usize)| (&site.splits[k].0[axis], site.shape(k)[axis]);
     let [(a, size), (b, _)] = pairs.map(of);
     let first = site.claim(used, a, size);
@@ -23,7 +27,7 @@ fn contracted(site: &Site<'_>, used: &mut Vec<usize>, pairs: [(usize, usize); 2]
 }
 
 /// `[…, m, k] · [k, n]` with broadcast batch axes.
-fn matmul(site: &Site<'_>) -> Option<Rule> {
+fn matmul(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let shape = &site.results[0].shape;
     let rank = shape.len();
     if rank < 2 || site.rank(0) != rank || site.rank(1) != rank {
@@ -49,11 +53,11 @@ fn matmul(site: &Site<'_>) -> Option<Rule> {
     (out.0[m], out.0[n]) = (a.0[m].clone(), b.0[n].clone());
     let k = contracted(site, &mut used, [(0, n), (1, m)]);
     (a.0[n], b.0[m]) = (k.clone(), k.clone());
-    Some(Rule::new(vec![a, b], vec![out]).summed(k))
+    Some(ShardingRule::new(vec![a, b], vec![out]).summed(k))
 }
 
 /// `x[…, k] · w[k, n] + b[n]`.
-fn linear(site: &Site<'_>) -> Option<Rule> {
+fn linear(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let last = site.rank(0).checked_sub(1)?;
     let mut used = Vec::new();
     let mut x = Split::whole(last + 1);
@@ -71,11 +75,11 @@ fn linear(site: &Site<'_>) -> Option<Rule> {
         operands.push(Split(vec![n]));
         once = (!k.is_empty()).then_some(2);
     }
-    Some(Rule { once, ..Rule::new(operands, vec![out]).summed(k) })
+    Some(ShardingRule { once, ..ShardingRule::new(operands, vec![out]).summed(k) })
 }
 
 /// `g[…, n] · wᵀ`; operands: w and g.
-fn linear_x(site: &Site<'_>) -> Option<Rule> {
+fn linear_x(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let last = site.rank(1).checked_sub(1)?;
     let mut used = Vec::new();
     let mut g = Split::whole(last + 1);
@@ -87,11 +91,11 @@ fn linear_x(site: &Site<'_>) -> Option<Rule> {
     out.0[last] = k.clone();
     let n = contracted(site, &mut used, [(0, 1), (1, last)]);
     g.0[last] = n.clone();
-    Some(Rule::new(vec![Split(vec![k, n.clone()]), g], vec![out]).summed(n))
+    Some(ShardingRule::new(vec![Split(vec![k, n.clone()]), g], vec![out]).summed(n))
 }
 
 /// `xᵀ · g`, summed over all axes but the last.
-fn linear_weight(site: &Site<'_>) -> Option<Rule> {
+fn linear_weight(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let last = site.rank(0).checked_sub(1)?;
     if site.rank(1) != last + 1 {
         return None;
@@ -108,13 +112,13 @@ fn linear_weight(site: &Site<'_>) -> Option<Rule> {
         (x.0[axis], g.0[axis]) = (axes.clone(), axes);
     }
     let out = Split(vec![x.0[last].clone(), g.0[last].clone()]);
-    Some(Rule::new(vec![x, g], vec![out]).summed(over))
+    Some(ShardingRule::new(vec![x, g], vec![out]).summed(over))
 }
 
 /// `g`, summed over all axes but the last.
-fn linear_bias(site: &Site<'_>) -> Option<Rule> {
+fn linear_bias(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let g = site.splits[0].clone();
     let (n, rest) = g.0.split_last()?;
     let (out, over) = (Split(vec![n.clone()]), rest.concat());
-    Some(Rule::new(vec![g], vec![out]).summed(over))
+    Some(ShardingRule::new(vec![g], vec![out]).summed(over))
 }

@@ -1,6 +1,6 @@
 //! Reductions: a reduction along a split axis is completed by a reduction over devices.
 
-use super::{Reduce, Rule, Site};
+use super::{InstructionContext, Reduce, ShardingRule};
 use crate::spec::Split;
 
 /// Operations along an axis that must not be split; splits of other axes are kept.
@@ -34,7 +34,7 @@ const ALONG: &[&str] = &[
     "float_topk",
 ];
 
-pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+pub(super) fn rule(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     if ALONG.contains(&site.name) {
         return along(site, site.int(1)?);
     }
@@ -54,13 +54,13 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
 }
 
 /// Keeps all splits except along one axis.
-pub(super) fn along(site: &Site<'_>, axis: usize) -> Option<Rule> {
+pub(super) fn along(site: &InstructionContext<'_>, axis: usize) -> Option<ShardingRule> {
     let mut split = site.splits.first()?.cloned_without(axis)?;
     if site.operands.len() != 1 || site.results.iter().any(|x| x.shape.len() != split.0.len()) {
         return None;
     }
     split.0[axis].clear();
-    Some(Rule::new(vec![split.clone()], vec![split; site.results.len()]))
+    Some(ShardingRule::new(vec![split.clone()], vec![split; site.results.len()]))
 }
 
 impl Split {
@@ -73,13 +73,17 @@ impl Split {
 }
 
 /// Reduction along one axis or all axes: first within each shard, then over devices.
-fn over(site: &Site<'_>, axis: Option<usize>, reduce: Reduce) -> Option<Rule> {
+fn over(
+    site: &InstructionContext<'_>,
+    axis: Option<usize>,
+    reduce: Reduce,
+) -> Option<ShardingRule> {
     let split = site.splits[0].clone();
     let (out, devices) = match axis {
         Some(axis) => (split.cloned_without(axis)?, split.0[axis].clone()),
         None => (Split::whole(site.results[0].shape.len()), split.all()),
     };
-    let mut rule = Rule::new(vec![split], vec![out]);
+    let mut rule = ShardingRule::new(vec![split], vec![out]);
     if !devices.is_empty() {
         rule.reduce = Some((reduce, devices));
     }

@@ -15,7 +15,7 @@ use burn_t4a::ext::operation::{
 };
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{CompileError, Traced};
-use burn_t4a_shard::{Mesh, ShardError, Spec, reshard, shard_map};
+use burn_t4a_shard::{Mesh, PartitionSpec, ShardError, reshard, shard_map};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -68,7 +68,7 @@ fn law(
     let (x, y) = pair();
     let want = f(constant(x), constant(y)).into_data();
     for mesh in meshes() {
-        let [x, y, out] = specs.map(Spec::split);
+        let [x, y, out] = specs.map(PartitionSpec::split);
         let sharded = shard_map(|(x, y): (Matrix, Matrix)| f(x, y), &mesh, [x, y], [out]);
         equal(sharded.call(pair()).unwrap().into_data(), want.clone(), exact);
     }
@@ -175,20 +175,26 @@ fn layers_on_a_batch() {
     };
     let specs = || {
         ["a", "", "b", ""]
-            .map(|axes| Spec::split([axes]))
+            .map(|axes| PartitionSpec::split([axes]))
             .into_iter()
             .enumerate()
-            .map(|(i, x)| if i == 3 { Spec::split(["", "b"]) } else { x })
+            .map(|(i, x)| if i == 3 { PartitionSpec::split(["", "b"]) } else { x })
     };
     let inputs = || {
         let words: Vec<i64> = (0..40).map(|i| i * 7 % 6).collect();
         let words = Tensor::<B, 2, Int>::from_data(TensorData::new(words, [8, 5]), &T4aDevice);
         (noise([8, 2, 6, 6], 1), noise([4, 2, 3, 3], 2), words, noise([6, 8], 3))
     };
-    let whole = shard_map(f, &line(1), [Spec::replicated()], [Spec::replicated()]);
+    let whole =
+        shard_map(f, &line(1), [PartitionSpec::replicated()], [PartitionSpec::replicated()]);
     let (y, z) = whole.call(inputs()).unwrap();
     for mesh in meshes() {
-        let sharded = shard_map(f, &mesh, specs(), [Spec::split(["a"]), Spec::replicated()]);
+        let sharded = shard_map(
+            f,
+            &mesh,
+            specs(),
+            [PartitionSpec::split(["a"]), PartitionSpec::replicated()],
+        );
         let (a, b) = sharded.call(inputs()).unwrap();
         equal(a.into_data(), y.to_data(), false);
         equal(b.into_data(), z.to_data(), false);
@@ -212,11 +218,18 @@ fn gradients_inside_and_outside() {
         (w.grad(&gradients).unwrap(), v.grad(&gradients).unwrap())
     };
     let inputs = || (noise([4, 8], 1), noise([8, 8], 2), noise([16, 4], 3));
-    let specs = || [Spec::split(["", "b"]), Spec::split(["b", ""]), Spec::split(["a", ""])];
-    let whole = shard_map(step, &line(1), [Spec::replicated()], [Spec::replicated()]);
+    let specs = || {
+        [
+            PartitionSpec::split(["", "b"]),
+            PartitionSpec::split(["b", ""]),
+            PartitionSpec::split(["a", ""]),
+        ]
+    };
+    let whole =
+        shard_map(step, &line(1), [PartitionSpec::replicated()], [PartitionSpec::replicated()]);
     let (dw, dv) = whole.call(inputs()).unwrap();
     for mesh in meshes() {
-        let out = [Spec::split(["", "b"]), Spec::split(["b", ""])];
+        let out = [PartitionSpec::split(["", "b"]), PartitionSpec::split(["b", ""])];
         let sharded = shard_map(step, &mesh, specs(), out);
         let (a, b) = sharded.call(inputs()).unwrap();
         equal(a.into_data(), dw.to_data(), false);
@@ -228,7 +241,7 @@ fn gradients_inside_and_outside() {
         type A = Autodiff<B>;
         type Above = Tensor<Traced<A>, 2>;
         let f = |(w, v, x): (Above, Above, Above)| loss(w, v, x);
-        let sharded = shard_map(f, &mesh, specs(), [Spec::replicated()]);
+        let sharded = shard_map(f, &mesh, specs(), [PartitionSpec::replicated()]);
         let (w, v, x) = inputs();
         let [w, v] = [w, v].map(|w| Tensor::<A, 2>::from_inner(w).require_grad());
         let value = sharded.call((w.clone(), v.clone(), Tensor::from_inner(x))).unwrap();
@@ -242,10 +255,10 @@ fn gradients_inside_and_outside() {
 fn the_plan_tells_what_moves() {
     let mesh = Mesh::new([("data", 2), ("model", 2)]).unwrap();
     let f = |(x, w): (Matrix, Matrix)| {
-        softmax(reshard(x.matmul(w), &Spec::split(["data", "model"])), 1)
+        softmax(reshard(x.matmul(w), &PartitionSpec::split(["data", "model"])), 1)
     };
-    let specs = [Spec::split(["data", "model"]), Spec::split(["model", ""])];
-    let f = shard_map(f, &mesh, specs, [Spec::split(["data"])]);
+    let specs = [PartitionSpec::split(["data", "model"]), PartitionSpec::split(["model", ""])];
+    let f = shard_map(f, &mesh, specs, [PartitionSpec::split(["data"])]);
     let inputs = || (noise([4, 8], 1), noise([8, 6], 2));
     let plan = f.plan(inputs()).unwrap();
     let text = plan.to_string();
@@ -272,7 +285,7 @@ fn the_plan_tells_what_moves() {
 fn random_numbers_are_drawn_once() {
     let f =
         |x: Matrix| x + Matrix::random([4, 4], Distribution::Default, &T4aDevice).cast(DType::F64);
-    let f = shard_map(f, &line(4), [Spec::split(["d"])], [Spec::split(["d"])]);
+    let f = shard_map(f, &line(4), [PartitionSpec::split(["d"])], [PartitionSpec::split(["d"])]);
     let [a, b] = [0; 2].map(|_| f.call(noise([4, 4], 1) * 0.0).unwrap().into_data());
     assert!(a != b);
     // The shards of the rows have different random numbers.
@@ -284,27 +297,27 @@ fn random_numbers_are_drawn_once() {
 fn bad_input_is_an_error() {
     let f = |x: Matrix| x * 2.0;
     let mesh = Mesh::new([("a", 2), ("b", 4)]).unwrap();
-    let call = |input: Spec, output: Spec| {
+    let call = |input: PartitionSpec, output: PartitionSpec| {
         shard_map(f, &mesh, [input], [output]).call(noise([6, 8], 1)).unwrap_err()
     };
-    let whole = Spec::replicated;
-    let error = call(Spec::split(["", "c"]), whole());
+    let whole = PartitionSpec::replicated;
+    let error = call(PartitionSpec::split(["", "c"]), whole());
     assert!(
         matches!(&error, ShardError::UnknownAxis { name, axes, .. }
         if name == "c" && *axes == ["a", "b"]),
         "{error}"
     );
-    let error = call(Spec::split(["b"]), whole());
+    let error = call(PartitionSpec::split(["b"]), whole());
     assert!(
         matches!(&error, ShardError::Divide { axis: 0, size: 6, parts: 4, names, .. }
         if *names == ["b"]),
         "{error}"
     );
-    let error = call(whole(), Spec::split(["a b"]));
+    let error = call(whole(), PartitionSpec::split(["a b"]));
     assert!(matches!(error, ShardError::Divide { axis: 0, size: 6, parts: 8, .. }), "{error}");
-    let error = call(Spec::split(["a", "a"]), whole());
+    let error = call(PartitionSpec::split(["a", "a"]), whole());
     assert!(matches!(error, ShardError::Twice { .. }), "{error}");
-    let error = call(Spec::split(["a", "b", ""]), whole());
+    let error = call(PartitionSpec::split(["a", "b", ""]), whole());
     assert!(matches!(error, ShardError::Rank { rank: 2, axes: 3, .. }), "{error}");
     let two = shard_map(f, &mesh, [whole(), whole()], [whole()]).call(noise([6, 8], 1));
     assert!(matches!(two, Err(ShardError::Specs { required: 1, given: 2, .. })));
@@ -358,7 +371,7 @@ fn fails(fails: Fails) -> impl Fn(Matrix) -> Matrix {
 #[test]
 fn a_device_that_fails_ends_the_call() {
     let f = fails(Fails { rank: None, run: 2, sleeps: false });
-    let f = shard_map(f, &line(4), [Spec::split(["d"])], [Spec::split(["d"])]);
+    let f = shard_map(f, &line(4), [PartitionSpec::split(["d"])], [PartitionSpec::split(["d"])]);
     let error = f.call(noise([8, 2], 1)).unwrap_err();
     let ShardError::Device { operation, message, .. } = &error else { panic!("{error}") };
     assert_eq!((operation.as_str(), message.contains("out of order")), ("fails", true), "{error}");

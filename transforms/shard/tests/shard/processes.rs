@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use burn::backend::Autodiff;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Int, Tensor};
-use burn_t4a_shard::{Mesh, Processes, Rendezvous, ShardError, Spec, reshard, shard_map};
+use burn_t4a_shard::{Mesh, PartitionSpec, Processes, Rendezvous, ShardError, reshard, shard_map};
 
 use crate::{B, Fails, Matrix, T, constant, equal, fails, noise};
 
@@ -92,7 +92,7 @@ type Results = (Matrix, Matrix, Tensor<T, 1>, Tensor<T, 2, Int>, Tensor<T, 2, Bo
 
 /// Sums, extrema and means over all axes; gathers of float, integer and boolean tensors.
 fn program((x, y): (Matrix, Matrix)) -> Results {
-    let xy = reshard(x.clone().matmul(y.clone()), &Spec::split(["a", "b"]));
+    let xy = reshard(x.clone().matmul(y.clone()), &PartitionSpec::split(["a", "b"]));
     let row = x.clone().max_dim(0) + y.clone().min_dim(0).mean_dim(1) + x.mean_dim(0);
     let z = softmax(xy.clone(), 0) + softmax(xy.clone(), 1) * row.narrow(1, 0, 8);
     let (index, mask) = (y.clone().argmax(1), xy.clone().greater(y.transpose().narrow(1, 0, 8)));
@@ -105,10 +105,16 @@ fn results_are_those_of_one_process() {
     let inputs = || (noise([8, 16], 1), noise([16, 8], 2));
     for (a, b) in [(4, 1), (2, 2), (1, 4), (2, 4), (8, 1)] {
         let mesh = Mesh::new([("a", a), ("b", b)]).unwrap();
-        let specs = || [Spec::split(["a", "b"]), Spec::split(["b", "a"])];
+        let specs = || [PartitionSpec::split(["a", "b"]), PartitionSpec::split(["b", "a"])];
         let results = || {
-            let (whole, rows) = (Spec::replicated(), Spec::split(["b", ""]));
-            [Spec::split(["a", "b"]), Spec::split(["", "a"]), whole.clone(), whole, rows]
+            let (whole, rows) = (PartitionSpec::replicated(), PartitionSpec::split(["b", ""]));
+            [
+                PartitionSpec::split(["a", "b"]),
+                PartitionSpec::split(["", "a"]),
+                whole.clone(),
+                whole,
+                rows,
+            ]
         };
         let one = shard_map(program, &mesh, specs(), results());
         let all = shard_map(program, &mesh, specs(), results()).across(group.processes()).unwrap();
@@ -138,7 +144,7 @@ fn results_are_those_of_one_process() {
 /// Every process receives the same random numbers; the shards of the copies have the same sum.
 fn random_numbers_are_shared(group: &Group) {
     let mesh = Mesh::new([("d", 4)]).unwrap();
-    let spec = || [Spec::split(["d"])];
+    let spec = || [PartitionSpec::split(["d"])];
     let draw = |x: Matrix| x.random_like(burn::tensor::Distribution::Default);
     let draw = shard_map(draw, &mesh, spec(), spec()).across(group.processes()).unwrap();
     let drawn = draw.call(noise([8, 4], 1)).unwrap();
@@ -167,8 +173,8 @@ fn gradients_are_those_of_one_process() {
         let [p, q] = [p, q].map(|w| w.grad(&gradients).unwrap() * 0.1);
         (w - p, v - q)
     };
-    let weights = || [Spec::split(["", "model"]), Spec::split(["model", ""])];
-    let specs = || weights().into_iter().chain([Spec::split(["data", ""])]);
+    let weights = || [PartitionSpec::split(["", "model"]), PartitionSpec::split(["model", ""])];
+    let specs = || weights().into_iter().chain([PartitionSpec::split(["data", ""])]);
     let one = shard_map(step, &mesh, specs(), weights());
     let all = shard_map(step, &mesh, specs(), weights()).across(group.processes()).unwrap();
     let start = || (noise([4, 8], 1), noise([8, 6], 2));
@@ -188,7 +194,12 @@ fn gradients_are_those_of_one_process() {
     }
     // A tape outside of the function is rejected.
     type Above = Tensor<burn_t4a_compile::Traced<Autodiff<B>>, 2>;
-    let f = shard_map(|x: Above| x * 2.0, &mesh, [Spec::replicated()], [Spec::replicated()]);
+    let f = shard_map(
+        |x: Above| x * 2.0,
+        &mesh,
+        [PartitionSpec::replicated()],
+        [PartitionSpec::replicated()],
+    );
     assert!(matches!(f.across(group.processes()), Err(ShardError::Tape)));
     group.end();
 }
@@ -199,7 +210,7 @@ fn a_device_that_fails_ends_the_call_everywhere() {
     let mesh = Mesh::new([("d", 6)]).unwrap();
     // Run 1 is the recording.
     let f = fails(Fails { rank: Some(1), run: 2, sleeps: false });
-    let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
+    let f = shard_map(f, &mesh, [PartitionSpec::split(["d"])], [PartitionSpec::split(["d"])]);
     let f = f.across(group.processes()).unwrap();
     let error = f.call(noise([12, 2], 1)).unwrap_err();
     let ShardError::Device { device: 2..=3, operation, message } = &error else {
@@ -218,7 +229,7 @@ fn a_process_that_dies_ends_the_call_elsewhere() {
     let mut group = Group::of(3, "a_process_that_dies_ends_the_call_elsewhere");
     let mesh = Mesh::new([("d", 3)]).unwrap();
     let f = fails(Fails { rank: Some(2), run: 2, sleeps: true });
-    let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
+    let f = shard_map(f, &mesh, [PartitionSpec::split(["d"])], [PartitionSpec::split(["d"])]);
     let f = f.across(group.processes()).unwrap();
     assert!(f.call(noise([6, 2], 1)).is_ok());
     // The process then sleeps in the middle of a call until it is killed.
@@ -250,7 +261,8 @@ fn other_calls_are_refused_before_any_work() {
         let call = |axes: [(&str, usize); 2], size: usize, spec: &str, factor: f64| {
             let f = move |x: Matrix| if size == 7 { x.exp() } else { x * factor };
             let mesh = Mesh::new(axes).unwrap();
-            let f = shard_map(f, &mesh, [Spec::split([spec])], [Spec::replicated()]);
+            let f =
+                shard_map(f, &mesh, [PartitionSpec::split([spec])], [PartitionSpec::replicated()]);
             let f = f.across(&processes).unwrap();
             let got = f.call(noise([if size == 7 { 6 } else { size }, 2], 1));
             got.map(|x| x.into_data())
@@ -262,8 +274,8 @@ fn other_calls_are_refused_before_any_work() {
             let f = shard_map(
                 move |x: Matrix| x + w.clone(),
                 &mesh,
-                [Spec::replicated()],
-                [Spec::replicated()],
+                [PartitionSpec::replicated()],
+                [PartitionSpec::replicated()],
             );
             f.across(&processes).unwrap().call(noise([6, 2], 1)).map(|x| x.into_data())
         };
@@ -342,7 +354,12 @@ fn processes_that_do_not_fit_do_not_join() {
         let second = Rendezvous::of(2).join(address, 1).unwrap();
         let first = host.join().unwrap().unwrap();
         let mesh = Mesh::new([("a", 3)]).unwrap();
-        let f = shard_map(|x: Matrix| x, &mesh, [Spec::replicated()], [Spec::replicated()]);
+        let f = shard_map(
+            |x: Matrix| x,
+            &mesh,
+            [PartitionSpec::replicated()],
+            [PartitionSpec::replicated()],
+        );
         let devices = f.across(&first).map(drop);
         assert!(matches!(devices, Err(ShardError::Devices { devices: 3, processes: 2 })));
         drop(second);

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::frame::{self, DIGESTS, HEADER, Header, Kind};
+use super::frame::{self, DIGESTS, FrameKind, HEADER, Header};
 use crate::error::{Result, ShardError};
-use crate::traffic::{Tag, Traffic};
+use crate::traffic::{MessageTag, Traffic};
 
 /// Fingerprint of a call: four hashes.
 pub(crate) type Digests = [u64; DIGESTS / 8];
@@ -43,13 +43,13 @@ struct Arrived {
 }
 
 #[derive(Default)]
-struct State {
+struct BoardState {
     /// Index of the last call that started in this process.
     call: u64,
     /// True until that call ends.
     running: bool,
     traffic: Option<Arc<Traffic>>,
-    arrived: HashMap<Tag, Arrived>,
+    arrived: HashMap<MessageTag, Arrived>,
     alarm: Option<Alarm>,
     failure: Option<ShardError>,
     /// True if the failure was sent to the other processes.
@@ -84,7 +84,7 @@ pub(crate) struct Board {
     /// One entry per rank; `None` for this process.
     peers: Vec<Option<Peer>>,
     patience: Duration,
-    state: Mutex<State>,
+    state: Mutex<BoardState>,
     wake: Condvar,
     sent: AtomicU64,
 }
@@ -111,13 +111,13 @@ impl Board {
                 }
             });
         }
-        let state = State {
+        let state = BoardState {
             done: vec![0; count],
             lost: vec![None; count],
             silent: vec![0; count],
             heard: vec![0; count],
             readers: readers.len(),
-            ..State::default()
+            ..BoardState::default()
         };
         let (wake, sent) = (Condvar::new(), AtomicU64::new(0));
         let board = Self { rank, peers, patience, state: Mutex::new(state), wake, sent };
@@ -151,7 +151,7 @@ impl Board {
         self.sent.load(Ordering::Relaxed)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,7 +230,7 @@ impl Board {
     fn wait<T>(
         &self,
         process: Option<usize>,
-        mut ready: impl FnMut(&mut State) -> Option<T>,
+        mut ready: impl FnMut(&mut BoardState) -> Option<T>,
     ) -> Result<T> {
         let rounds = self.rounds();
         let mut state = self.state();
@@ -282,9 +282,9 @@ impl Board {
         }
         let (kind, bytes) = match &mine {
             Ok((digests, _)) => {
-                (Kind::Begin, digests.iter().flat_map(|x| x.to_le_bytes()).collect())
+                (FrameKind::Begin, digests.iter().flat_map(|x| x.to_le_bytes()).collect())
             }
-            Err(error) => (Kind::Refuse, frame::encode_text(&error.to_string())),
+            Err(error) => (FrameKind::Refuse, frame::encode_text(&error.to_string())),
         };
         for (process, _) in self.others() {
             self.send(process, Header::new(kind, call, bytes.len()), &bytes)?;
@@ -311,7 +311,7 @@ impl Board {
     }
 
     /// Makes a message available to devices of this process and sends it to the other processes that expect it.
-    pub(crate) fn post(&self, tag: Tag, bytes: Vec<u8>) -> Result<()> {
+    pub(crate) fn post(&self, tag: MessageTag, bytes: Vec<u8>) -> Result<()> {
         let mut state = self.state();
         let call = state.call;
         let Some(traffic) = state.traffic.clone() else { return Ok(()) };
@@ -325,7 +325,7 @@ impl Board {
         for &process in traffic.sends.get(&tag).into_iter().flatten() {
             self.send(
                 process,
-                Header { tag, ..Header::new(Kind::Data, call, bytes.len()) },
+                Header { tag, ..Header::new(FrameKind::Data, call, bytes.len()) },
                 &bytes,
             )?;
         }
@@ -333,7 +333,7 @@ impl Board {
     }
 
     /// Blocks until a message is received and takes it.
-    pub(crate) fn take(&self, tag: Tag) -> Result<Vec<u8>> {
+    pub(crate) fn take(&self, tag: MessageTag) -> Result<Vec<u8>> {
         let awaited = self.state().traffic.as_ref().and_then(|x| x.awaited.get(&tag).copied());
         let awaited = awaited.unwrap_or_else(|| unreachable!("the plan knows all messages"));
         let from = Some(awaited.process).filter(|&process| process != self.rank);
@@ -359,7 +359,7 @@ impl Board {
             let bytes = frame::encode_failure(self.rank, &failure);
             for (process, _) in self.others().filter(|x| there[x.0]) {
                 // A failed send marks that process as lost; the error of the call does not change.
-                let _ = self.send(process, Header::new(Kind::Fail, call, bytes.len()), &bytes);
+                let _ = self.send(process, Header::new(FrameKind::Fail, call, bytes.len()), &bytes);
             }
         }
     }
@@ -373,7 +373,7 @@ impl Board {
     pub(crate) fn finish(&self) -> Result<()> {
         let call = self.state().call;
         for (process, _) in self.others() {
-            self.send(process, Header::new(Kind::Done, call, 0), &[])?;
+            self.send(process, Header::new(FrameKind::Done, call, 0), &[])?;
         }
         for (process, _) in self.others() {
             self.wait(Some(process), |state| (state.done[process] >= call).then_some(()))?;

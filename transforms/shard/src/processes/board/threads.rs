@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Arrived, Board, Come};
 use crate::error::ShardError;
-use crate::processes::frame::{self, DIGESTS, HEADER, Header, Kind, LONGEST};
+use crate::processes::frame::{self, DIGESTS, FrameKind, HEADER, Header, LONGEST};
 
 /// Rounds without a frame after which a process is declared lost.
 const SILENT: u32 = 5;
@@ -48,7 +48,7 @@ impl Board {
             for (process, peer) in self.others() {
                 // A connection with a write in progress needs no heartbeat.
                 let Ok(connection) = peer.write.try_lock() else { continue };
-                let written = self.write(&connection, Header::new(Kind::Alive, 0, 0), &[]);
+                let written = self.write(&connection, Header::new(FrameKind::Alive, 0, 0), &[]);
                 drop(connection);
                 if let Err(error) = written {
                     self.lose(process, &ended(&error));
@@ -98,25 +98,25 @@ impl Board {
         let state = self.state();
         let Header { kind, call, tag, length } = *header;
         let bounded = usize::try_from(length).ok().filter(|&length| match kind {
-            Kind::Alive | Kind::Done => length == 0,
-            Kind::Begin => length == DIGESTS,
-            Kind::Refuse | Kind::Fail => length <= LONGEST,
-            Kind::Data => true,
+            FrameKind::Alive | FrameKind::Done => length == 0,
+            FrameKind::Begin => length == DIGESTS,
+            FrameKind::Refuse | FrameKind::Fail => length <= LONGEST,
+            FrameKind::Data => true,
         });
         let Some(size) = bounded else {
             return Err(format!("{length} bytes as {kind:?}"));
         };
         match kind {
-            Kind::Begin | Kind::Refuse if call < state.call => Ok(None),
-            Kind::Begin | Kind::Refuse if call <= state.call + 1 => Ok(Some(size)),
-            Kind::Alive => Ok(Some(0)),
+            FrameKind::Begin | FrameKind::Refuse if call < state.call => Ok(None),
+            FrameKind::Begin | FrameKind::Refuse if call <= state.call + 1 => Ok(Some(size)),
+            FrameKind::Alive => Ok(Some(0)),
             // Failure of a call that this process has not started yet.
-            Kind::Fail if call == state.call + 1 => Ok(Some(size)),
-            Kind::Data | Kind::Fail | Kind::Done if call <= state.call => {
+            FrameKind::Fail if call == state.call + 1 => Ok(Some(size)),
+            FrameKind::Data | FrameKind::Fail | FrameKind::Done if call <= state.call => {
                 if call < state.call || !state.running {
                     return Ok(None);
                 }
-                if kind != Kind::Data {
+                if kind != FrameKind::Data {
                     return Ok(Some(size));
                 }
                 let awaited = state.traffic.as_ref().and_then(|x| x.awaited.get(&tag));
@@ -146,25 +146,25 @@ impl Board {
         let mut state = self.state();
         let current = state.running && call == state.call;
         match kind {
-            Kind::Alive => return Ok(()),
-            Kind::Begin => {
+            FrameKind::Alive => return Ok(()),
+            FrameKind::Begin => {
                 let words =
                     bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));
                 let digests: Vec<u64> = words.collect::<Result<_, _>>().unwrap_or_default();
                 let digests = digests.try_into().map_err(|_| "no digests".to_owned())?;
                 state.come.insert((process, call), Come::Begin(digests));
             }
-            Kind::Refuse => {
+            FrameKind::Refuse => {
                 let why = Come::Refuse(frame::decode_text(&bytes));
                 state.come.insert((process, call), why);
             }
-            Kind::Data if current => {
+            FrameKind::Data if current => {
                 let takers = state.traffic.as_ref().and_then(|x| x.awaited.get(&tag));
                 let left = takers.map_or(0, |x| x.takers);
                 state.arrived.insert(tag, Arrived { bytes: Arc::new(bytes), left });
             }
-            Kind::Done if current => state.done[process] = call,
-            Kind::Fail if current || call > state.call => {
+            FrameKind::Done if current => state.done[process] = call,
+            FrameKind::Fail if current || call > state.call => {
                 let failure = frame::decode_failure(process, &bytes);
                 if !current {
                     state.come.insert((process, call), Come::Fail(failure.clone()));
@@ -177,7 +177,7 @@ impl Board {
                 self.wake.notify_all();
                 return Ok(());
             }
-            Kind::Data | Kind::Done | Kind::Fail => return Ok(()),
+            FrameKind::Data | FrameKind::Done | FrameKind::Fail => return Ok(()),
         }
         drop(state);
         self.wake.notify_all();
