@@ -8,7 +8,7 @@ use burn_backend::quantization::{
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, Bytes, DType, Shape, TensorData};
 use burn_t4a::{BurnT4a, T4aTensor};
-use burn_t4a_transforms::compile::{Kind, Traced, TracedTensor};
+use burn_t4a_transforms::compile::{PrimitiveKind, Traced, TracedTensor};
 use burn_t4a_transforms::jvp::{Jvp, JvpTensor};
 use burn_t4a_transforms::vmap::{Vmap, VmapTensor};
 
@@ -39,7 +39,7 @@ impl Read for JvpTensor<BurnT4a> {
     }
 }
 
-impl<K: Kind<BurnT4a, Primitive: Read>> Read for TracedTensor<BurnT4a, K> {
+impl<K: PrimitiveKind<BurnT4a, Primitive: Read>> Read for TracedTensor<BurnT4a, K> {
     fn read(self) -> Vec<TensorData> {
         self.into_inner().read()
     }

@@ -11,9 +11,9 @@ use crate::error::{CompileError, Result};
 use crate::key::Key;
 use crate::methods::make;
 use crate::recording::Instruction;
-use crate::tensor::{Any, Meta};
+use crate::tensor::{AnyPrimitive, TensorType};
 use crate::trace::Source;
-use crate::words::{Plain, Word, Words, decode, encode};
+use crate::words::{StaticArgument, Word, Words, decode, encode};
 
 const MAGIC: &[u8; 5] = b"t4ac\x02";
 const KINDS: [&str; 3] = ["float", "int", "bool"];
@@ -37,7 +37,7 @@ const DTYPES: [DType; 16] = [
 ];
 
 /// A program with its key and the structure of its results, as stored in an archive.
-pub(crate) struct Saved<B: Backend> {
+pub(crate) struct ArchivedProgram<B: Backend> {
     pub(crate) key: Key,
     pub(crate) results: Structure,
     pub(crate) source: Source<B>,
@@ -85,7 +85,7 @@ fn structure(x: &Structure, all: &mut Vec<Word>) -> Result<()> {
     Ok(())
 }
 
-fn meta(x: &Meta, all: &mut Vec<Word>) -> Result<()> {
+fn meta(x: &TensorType, all: &mut Vec<Word>) -> Result<()> {
     let Some(dtype) = DTYPES.iter().position(|dtype| *dtype == x.dtype) else {
         return refused(format!("a tensor of dtype {:?}", x.dtype));
     };
@@ -111,8 +111,8 @@ fn bytes(x: &[u8], all: &mut Vec<Word>) {
     }
 }
 
-fn program<B: Backend>(saved: &Saved<B>, all: &mut Vec<Word>) -> Result<()> {
-    let Saved { key, results, source } = saved;
+fn program<B: Backend>(saved: &ArchivedProgram<B>, all: &mut Vec<Word>) -> Result<()> {
+    let ArchivedProgram { key, results, source } = saved;
     structure(&key.structure, all)?;
     key.leaves.len().write(all);
     for (name, leaf) in &key.leaves {
@@ -129,7 +129,7 @@ fn program<B: Backend>(saved: &Saved<B>, all: &mut Vec<Word>) -> Result<()> {
         id.write(all);
         kind(x.kind(), all)?;
         let data = x.clone().data().map_err(|what| CompileError::Save { what })?;
-        meta(&Meta { shape: data.shape.to_vec(), dtype: data.dtype }, all)?;
+        meta(&TensorType { shape: data.shape.to_vec(), dtype: data.dtype }, all)?;
         bytes(&data.bytes, all);
     }
     source.instructions.len().write(all);
@@ -150,7 +150,7 @@ fn program<B: Backend>(saved: &Saved<B>, all: &mut Vec<Word>) -> Result<()> {
 ///
 /// # Errors
 /// [`CompileError::Save`].
-pub(crate) fn save<B: Backend>(programs: &[Saved<B>]) -> Result<Vec<u8>> {
+pub(crate) fn save<B: Backend>(programs: &[ArchivedProgram<B>]) -> Result<Vec<u8>> {
     let mut all = Vec::new();
     text(&B::name(&B::Device::default()), &mut all);
     programs.len().write(&mut all);
@@ -166,7 +166,7 @@ pub(crate) fn save<B: Backend>(programs: &[Saved<B>]) -> Result<Vec<u8>> {
 struct Reader<'a>(Words<'a>);
 
 impl Reader<'_> {
-    fn get<T: Plain>(&mut self) -> Option<T> {
+    fn get<T: StaticArgument>(&mut self) -> Option<T> {
         T::read(&mut self.0)
     }
 
@@ -202,18 +202,18 @@ impl Reader<'_> {
         }
     }
 
-    fn meta(&mut self) -> Option<Meta> {
+    fn meta(&mut self) -> Option<TensorType> {
         let (dtype, shape): (usize, Vec<usize>) = self.get()?;
         let size = shape.iter().try_fold(1usize, |size, &n| size.checked_mul(n.max(1)));
         size.filter(|&size| size <= LARGEST)?;
-        Some(Meta { shape, dtype: *DTYPES.get(dtype)? })
+        Some(TensorType { shape, dtype: *DTYPES.get(dtype)? })
     }
 
     fn kind(&mut self) -> Option<&'static str> {
         KINDS.get(self.get::<usize>()?).copied()
     }
 
-    fn constant<B: Backend>(&mut self) -> Option<(usize, Any<B>)> {
+    fn constant<B: Backend>(&mut self) -> Option<(usize, AnyPrimitive<B>)> {
         let (id, kind, meta) = (self.get()?, self.kind()?, self.meta()?);
         let n: usize = self.get()?;
         let size: usize = meta.shape.iter().product();
@@ -240,9 +240,9 @@ impl Reader<'_> {
         let data = TensorData::from_bytes_vec(all, meta.shape, meta.dtype);
         let device = B::Device::default();
         let x = match kind {
-            "float" => Any::Float(B::float_from_data(data, &device)),
-            "int" => Any::Int(B::int_from_data(data, &device)),
-            _ => Any::Bool(B::bool_from_data(data, &device)),
+            "float" => AnyPrimitive::Float(B::float_from_data(data, &device)),
+            "int" => AnyPrimitive::Int(B::int_from_data(data, &device)),
+            _ => AnyPrimitive::Bool(B::bool_from_data(data, &device)),
         };
         Some((id, x))
     }
@@ -266,7 +266,7 @@ impl Reader<'_> {
         })
     }
 
-    fn program<B: Backend>(&mut self) -> Option<std::result::Result<Saved<B>, String>> {
+    fn program<B: Backend>(&mut self) -> Option<std::result::Result<ArchivedProgram<B>, String>> {
         let of = self.structure(0)?;
         let n = self.count()?;
         let leaves = (0..n).map(|_| Some((self.kind()?, self.meta()?))).collect::<Option<_>>()?;
@@ -274,7 +274,7 @@ impl Reader<'_> {
         let key = Key { structure: of, leaves, settings, named: false };
         let results = self.structure(0)?;
         let n = self.count()?;
-        let metas: Vec<Meta> = (0..n).map(|_| self.meta()).collect::<Option<_>>()?;
+        let metas: Vec<TensorType> = (0..n).map(|_| self.meta()).collect::<Option<_>>()?;
         let inputs = self.get()?;
         let n = self.count()?;
         let constants = (0..n).map(|_| self.constant()).collect::<Option<_>>()?;
@@ -288,7 +288,7 @@ impl Reader<'_> {
         }
         let source = Source { metas, inputs, constants, instructions, outputs: self.get()? };
         Some(if is_sound(&key, &results, &source) {
-            Ok(Saved { key, results, source })
+            Ok(ArchivedProgram { key, results, source })
         } else {
             Err("a program uses values that it does not make".into())
         })
@@ -301,7 +301,7 @@ fn is_sound<B: Backend>(key: &Key, results: &Structure, source: &Source<B>) -> b
     let mut made = vec![false; source.metas.len()];
     let mut give = |value: usize| made.get_mut(value).is_some_and(|x| !std::mem::replace(x, true));
     let mut known = (0..source.inputs).all(&mut give);
-    let is = |value: usize, meta: &Meta| source.metas.get(value) == Some(meta);
+    let is = |value: usize, meta: &TensorType| source.metas.get(value) == Some(meta);
     known &= key.leaves.iter().enumerate().all(|(value, (_, meta))| is(value, meta));
     known &= source.constants.iter().all(|x| give(x.0) && is(x.0, &x.1.meta()));
     for one in &source.instructions {
@@ -321,7 +321,7 @@ fn is_sound<B: Backend>(key: &Key, results: &Structure, source: &Source<B>) -> b
 ///
 /// # Errors
 /// [`CompileError::Load`].
-pub(crate) fn load<B: Backend>(from: &[u8]) -> Result<Vec<Saved<B>>> {
+pub(crate) fn load<B: Backend>(from: &[u8]) -> Result<Vec<ArchivedProgram<B>>> {
     let wrong = |what: &str| CompileError::Load { what: what.to_owned() };
     let body = from.strip_prefix(MAGIC).ok_or_else(|| wrong("they begin in another way"))?;
     let (sum, body) = body.split_first_chunk::<8>().ok_or_else(|| wrong("they end early"))?;

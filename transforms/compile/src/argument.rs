@@ -11,13 +11,13 @@ use burn_backend::{Backend, BoolDType, FloatDType, IntDType, Scalar, Shape, Slic
 use crate::backend::Traced;
 use crate::call::{Call, Results};
 use crate::recording::Frame;
-use crate::tensor::{Any, FloatKind, IntKind, Kind, TracedTensor};
-use crate::words::Plain;
+use crate::tensor::{AnyPrimitive, FloatKind, IntKind, PrimitiveKind, TracedTensor};
+use crate::words::StaticArgument;
 
 /// An argument of a backend method.
 pub(crate) trait Argument<B: Backend> {
     /// Representation in the instruction; for a tensor, its index among the operands.
-    type Slot: Plain + Debug + Send + Sync + 'static;
+    type Slot: StaticArgument + Debug + Send + Sync + 'static;
     /// Argument type of the inner backend's method.
     type Inner<'a>;
     /// Splits the argument into operands of the call and a slot.
@@ -26,7 +26,7 @@ pub(crate) trait Argument<B: Backend> {
     fn fetch<'a>(slot: &'a Self::Slot, frame: &mut Frame<B>) -> Self::Inner<'a>;
 }
 
-impl<B: Backend, K: Kind<B>> Argument<B> for TracedTensor<B, K> {
+impl<B: Backend, K: PrimitiveKind<B>> Argument<B> for TracedTensor<B, K> {
     type Slot = usize;
     type Inner<'a> = K::Primitive;
     fn store(self, call: &mut Call<B>) -> usize {
@@ -127,15 +127,15 @@ pub(crate) trait Returned<B: Backend>: Sized {
     /// Presence of each optional tensor.
     type Form;
     /// Appends the tensors of a result to `all`.
-    fn split(inner: Self::Inner, all: &mut Vec<Any<B>>) -> Self::Form;
+    fn split(inner: Self::Inner, all: &mut Vec<AnyPrimitive<B>>) -> Self::Form;
     /// Rebuilds a result from the next tensors of the recorded results.
     fn join(form: Self::Form, all: &mut Results<B>) -> Self;
 }
 
-impl<B: Backend, K: Kind<B>> Returned<B> for TracedTensor<B, K> {
+impl<B: Backend, K: PrimitiveKind<B>> Returned<B> for TracedTensor<B, K> {
     type Inner = K::Primitive;
     type Form = ();
-    fn split(inner: K::Primitive, all: &mut Vec<Any<B>>) {
+    fn split(inner: K::Primitive, all: &mut Vec<AnyPrimitive<B>>) {
         all.push(K::erase(inner));
     }
     fn join((): (), all: &mut Results<B>) -> Self {
@@ -146,7 +146,7 @@ impl<B: Backend, K: Kind<B>> Returned<B> for TracedTensor<B, K> {
 impl<B: Backend, X: Returned<B>, Y: Returned<B>> Returned<B> for (X, Y) {
     type Inner = (X::Inner, Y::Inner);
     type Form = (X::Form, Y::Form);
-    fn split((x, y): Self::Inner, all: &mut Vec<Any<B>>) -> Self::Form {
+    fn split((x, y): Self::Inner, all: &mut Vec<AnyPrimitive<B>>) -> Self::Form {
         let x = X::split(x, all);
         (x, Y::split(y, all))
     }
@@ -159,7 +159,7 @@ impl<B: Backend, X: Returned<B>, Y: Returned<B>> Returned<B> for (X, Y) {
 impl<B: Backend, X: Returned<B>> Returned<B> for Option<X> {
     type Inner = Option<X::Inner>;
     type Form = Option<X::Form>;
-    fn split(inner: Self::Inner, all: &mut Vec<Any<B>>) -> Self::Form {
+    fn split(inner: Self::Inner, all: &mut Vec<AnyPrimitive<B>>) -> Self::Form {
         inner.map(|x| X::split(x, all))
     }
     fn join(form: Self::Form, all: &mut Results<B>) -> Self {
@@ -172,7 +172,7 @@ macro_rules! structs {
         impl<B: Backend> Returned<B> for $name<Traced<B>> {
             type Inner = $name<B>;
             type Form = ($(<$t as Returned<B>>::Form,)*);
-            fn split(inner: $name<B>, all: &mut Vec<Any<B>>) -> Self::Form {
+            fn split(inner: $name<B>, all: &mut Vec<AnyPrimitive<B>>) -> Self::Form {
                 ($(<$t as Returned<B>>::split(inner.$field, all),)*)
             }
             fn join(($($field,)*): Self::Form, all: &mut Results<B>) -> Self {
@@ -182,16 +182,16 @@ macro_rules! structs {
     )*};
 }
 
-type Float<B> = TracedTensor<B, FloatKind>;
-type Int<B> = TracedTensor<B, IntKind>;
+type TracedFloat<B> = TracedTensor<B, FloatKind>;
+type TracedInt<B> = TracedTensor<B, IntKind>;
 
 structs! {
-    MaxPool1dWithIndices { output: Float<B>, indices: Int<B> }
-    MaxPool2dWithIndices { output: Float<B>, indices: Int<B> }
-    MaxPool1dBackward { x_grad: Float<B> }
-    MaxPool2dBackward { x_grad: Float<B> }
+    MaxPool1dWithIndices { output: TracedFloat<B>, indices: TracedInt<B> }
+    MaxPool2dWithIndices { output: TracedFloat<B>, indices: TracedInt<B> }
+    MaxPool1dBackward { x_grad: TracedFloat<B> }
+    MaxPool2dBackward { x_grad: TracedFloat<B> }
     DeformConv2dBackward {
-        x_grad: Float<B>, offset_grad: Float<B>, weight_grad: Float<B>, mask_grad: Option<Float<B>>,
-        bias_grad: Option<Float<B>>
+        x_grad: TracedFloat<B>, offset_grad: TracedFloat<B>, weight_grad: TracedFloat<B>, mask_grad: Option<TracedFloat<B>>,
+        bias_grad: Option<TracedFloat<B>>
     }
 }

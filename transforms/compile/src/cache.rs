@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use burn_backend::Backend;
 use burn_t4a::ext::tree::Structure;
 
-use crate::archive::{Saved, load, save};
+use crate::archive::{ArchivedProgram, load, save};
 use crate::error::{CompileError, Result, caught};
 use crate::key::{Key, Names};
 use crate::program::Program;
@@ -51,13 +51,13 @@ impl<B: Backend> Recorded<B> {
 }
 
 /// Cache entry for a key and the sizes of its named axes.
-pub(crate) enum Form<B: Backend> {
+pub(crate) enum CachedProgram<B: Backend> {
     Program(Arc<Recorded<B>>),
     /// The function cannot be recorded; the reason.
     Eager(Arc<str>),
 }
 
-impl<B: Backend> Clone for Form<B> {
+impl<B: Backend> Clone for CachedProgram<B> {
     fn clone(&self) -> Self {
         match self {
             Self::Program(x) => Self::Program(x.clone()),
@@ -67,11 +67,11 @@ impl<B: Backend> Clone for Form<B> {
 }
 
 /// Entries by the sizes of named axes; without named axes there is one entry, with no sizes.
-type Sizes<B> = Recent<Vec<usize>, Form<B>>;
+type EntriesBySizes<B> = Recent<Vec<usize>, CachedProgram<B>>;
 
 /// Programs by key.
 pub(crate) struct Cache<B: Backend> {
-    entries: Recent<Key, Sizes<B>>,
+    entries: Recent<Key, EntriesBySizes<B>>,
     /// Maximum number of keys, and of sizes per key; at least 1.
     pub(crate) capacity: usize,
     pub(crate) counters: Counters,
@@ -92,14 +92,14 @@ pub(crate) fn lock<T>(x: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<B: Backend> Cache<B> {
     /// Looks up an entry and marks it as the most recently used.
-    pub(crate) fn find(&mut self, key: &Key, sizes: &[usize]) -> Option<Form<B>> {
+    pub(crate) fn find(&mut self, key: &Key, sizes: &[usize]) -> Option<CachedProgram<B>> {
         let form = self.entries.find(key)?.find(sizes)?.clone();
         match form {
-            Form::Program(_) => {
+            CachedProgram::Program(_) => {
                 self.counters.hits += 1;
                 self.last = "hit".into();
             }
-            Form::Eager(_) => {
+            CachedProgram::Eager(_) => {
                 self.counters.fallbacks += 1;
                 self.last = "eager: the function cannot be recorded".into();
             }
@@ -108,7 +108,13 @@ impl<B: Backend> Cache<B> {
     }
 
     /// Stores the outcome of a trace: a program, or the reason why there is none.
-    pub(crate) fn remember(&mut self, key: Key, sizes: Vec<usize>, form: Form<B>, names: &Names) {
+    pub(crate) fn remember(
+        &mut self,
+        key: Key,
+        sizes: Vec<usize>,
+        form: CachedProgram<B>,
+        names: &Names,
+    ) {
         let others = self.entries.iter().filter(|(other, _)| other.named == key.named);
         let nearest = others.map(|(other, _)| key.differences(other)).min_by_key(Vec::len);
         let reason = match nearest {
@@ -117,11 +123,11 @@ impl<B: Backend> Cache<B> {
             Some(all) => all.join("; "),
         };
         match &form {
-            Form::Eager(why) => {
+            CachedProgram::Eager(why) => {
                 self.counters.fallbacks += 1;
                 self.last = format!("eager from now on: {why}").into();
             }
-            Form::Program(_) => {
+            CachedProgram::Program(_) => {
                 self.counters.traces += 1;
                 self.last = format!("recorded, since {reason}").into();
             }
@@ -130,7 +136,7 @@ impl<B: Backend> Cache<B> {
     }
 
     /// Inserts or replaces an entry; evicts the least recently used one if the cache is full.
-    fn put(&mut self, key: Key, sizes: Vec<usize>, form: Form<B>) {
+    fn put(&mut self, key: Key, sizes: Vec<usize>, form: CachedProgram<B>) {
         let capacity = self.capacity;
         let dropped = match self.entries.find(&key) {
             Some(known) => known.put(sizes, form, capacity),
@@ -148,11 +154,11 @@ impl<B: Backend> Cache<B> {
         let mut all = Vec::new();
         let mut add = |key: Key, recorded: &Recorded<B>| {
             let (results, source) = (recorded.structure.clone(), recorded.source.clone());
-            all.push(Saved { key, results, source });
+            all.push(ArchivedProgram { key, results, source });
         };
         for (key, all_sizes) in self.entries.iter() {
             for (sizes, form) in all_sizes.iter() {
-                if let Form::Program(recorded) = form {
+                if let CachedProgram::Program(recorded) = form {
                     let mut key = Key { named: false, ..key.clone() };
                     for axis in names.axes.iter().filter(|_| !sizes.is_empty()) {
                         key.leaves[axis.leaf].1.shape[axis.axis] = sizes[axis.name];
@@ -167,15 +173,16 @@ impl<B: Backend> Cache<B> {
     /// Inserts serialised programs; returns their number.
     pub(crate) fn load(&mut self, bytes: &[u8], fused: bool) -> Result<usize> {
         let make = || -> Result<Vec<_>> {
-            let make =
-                |Saved { key, results, source }| (key, Recorded::new(source, results, fused, true));
+            let make = |ArchivedProgram { key, results, source }| {
+                (key, Recorded::new(source, results, fused, true))
+            };
             Ok(load::<B>(bytes)?.into_iter().map(make).collect())
         };
         let wrong = |error: CompileError| CompileError::Load { what: error.to_string() };
         let all = caught("a program", make).map_err(wrong)??;
         let count = all.len();
         for (key, recorded) in all {
-            self.put(key, Vec::new(), Form::Program(recorded));
+            self.put(key, Vec::new(), CachedProgram::Program(recorded));
         }
         self.last = format!("{count} programs were loaded").into();
         Ok(count)
@@ -185,7 +192,7 @@ impl<B: Backend> Cache<B> {
     pub(crate) fn latest(&self) -> Option<Arc<Recorded<B>>> {
         let last = self.entries.iter().last().and_then(|(_, sizes)| sizes.iter().last());
         match last {
-            Some((_, Form::Program(recorded))) => Some(recorded.clone()),
+            Some((_, CachedProgram::Program(recorded))) => Some(recorded.clone()),
             _ => None,
         }
     }
@@ -200,11 +207,11 @@ impl<B: Backend> Cache<B> {
                     let _ = write!(text, ", {}", names.describe(sizes));
                 }
                 let _ = match form {
-                    Form::Program(recorded) => {
+                    CachedProgram::Program(recorded) => {
                         let program = &recorded.program;
                         write!(text, ": {} instructions\n{program}", program.len())
                     }
-                    Form::Eager(why) => writeln!(text, ": eager, since {why}"),
+                    CachedProgram::Eager(why) => writeln!(text, ": eager, since {why}"),
                 };
             }
         }

@@ -16,30 +16,30 @@ use crate::backend::Traced;
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
 use crate::recording::{Execute, Frame, Instruction, Made, Recording, innermost};
-use crate::tensor::{Any, Kind, Node, TracedTensor};
+use crate::tensor::{AnyPrimitive, PrimitiveKind, TracedTensor, ValueNode};
 use crate::trace::traced;
-use crate::words::{Plain, Word, read, words};
+use crate::words::{StaticArgument, Word, read, words};
 
 /// Results of a call, with their values in the recording.
 pub(crate) struct Results<B: Backend> {
-    all: std::vec::IntoIter<Any<B>>,
-    node: Option<Node<B>>,
+    all: std::vec::IntoIter<AnyPrimitive<B>>,
+    node: Option<ValueNode<B>>,
 }
 
 impl<B: Backend> Results<B> {
-    pub(crate) fn take<K: Kind<B>>(&mut self) -> TracedTensor<B, K> {
+    pub(crate) fn take<K: PrimitiveKind<B>>(&mut self) -> TracedTensor<B, K> {
         let x = self.all.next().unwrap_or_else(|| unreachable!("as many results as recorded"));
         let primitive = K::restore(x).unwrap_or_else(|| unreachable!("a result of another kind"));
         TracedTensor { primitive, node: self.next_node() }
     }
 
     /// The next result, of any tensor kind.
-    pub(crate) fn any(&mut self) -> Any<Traced<B>> {
+    pub(crate) fn any(&mut self) -> AnyPrimitive<Traced<B>> {
         let x = self.all.next().unwrap_or_else(|| unreachable!("as many results as recorded"));
         traced(x, self.next_node())
     }
 
-    fn next_node(&mut self) -> Option<Node<B>> {
+    fn next_node(&mut self) -> Option<ValueNode<B>> {
         let node = self.node.clone();
         if let Some(node) = &mut self.node {
             node.id += 1;
@@ -49,13 +49,13 @@ impl<B: Backend> Results<B> {
 }
 
 /// Form and tensors of the results, and the pending call.
-type Run<B, F> = (F, Vec<Any<B>>, Pending<B>);
+type ReturnedCall<B, F> = (F, Vec<AnyPrimitive<B>>, Pending<B>);
 
 /// A method call under construction.
 pub(crate) struct Call<B: Backend> {
     name: &'static str,
-    operands: Vec<Any<B>>,
-    nodes: Vec<Option<Node<B>>>,
+    operands: Vec<AnyPrimitive<B>>,
+    nodes: Vec<Option<ValueNode<B>>>,
     pure: bool,
     elementwise: Option<Elementwise>,
 }
@@ -77,22 +77,25 @@ impl<B: Backend> Call<B> {
     }
 
     /// Appends an operand; returns its index.
-    pub(crate) fn operand<K: Kind<B>>(&mut self, x: TracedTensor<B, K>) -> usize {
+    pub(crate) fn operand<K: PrimitiveKind<B>>(&mut self, x: TracedTensor<B, K>) -> usize {
         self.operands.push(K::erase(x.primitive));
         self.nodes.push(x.node);
         self.operands.len() - 1
     }
 
     /// Runs a method of the inner backend and records it. `what` returns its elementwise function, if any.
-    pub(crate) fn run<R: Returned<B> + 'static, S: Plain + Debug + Send + Sync + 'static>(
+    pub(crate) fn run<
+        R: Returned<B> + 'static,
+        S: StaticArgument + Debug + Send + Sync + 'static,
+    >(
         mut self,
         slots: S,
         run: fn(&S, &mut Frame<B>) -> R::Inner,
         what: fn(&S) -> Option<Elementwise>,
     ) -> R {
         self.elementwise = what(&slots);
-        let method = Method::<B, S, R> { slots, run, what };
-        let record = |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+        let method = MethodCall::<B, S, R> { slots, run, what };
+        let record = |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             Ok::<_, std::convert::Infallible>(method.call(frame, out))
         };
         let Ok((form, results, pending)) = self.record(record);
@@ -102,8 +105,8 @@ impl<B: Backend> Call<B> {
     /// Runs the call; its step is recorded by [`Pending::finish`].
     pub(crate) fn record<F, E>(
         self,
-        run: impl FnOnce(&mut Frame<B>, &mut Vec<Any<B>>) -> Result<F, E>,
-    ) -> Result<Run<B, F>, E> {
+        run: impl FnOnce(&mut Frame<B>, &mut Vec<AnyPrimitive<B>>) -> Result<F, E>,
+    ) -> Result<ReturnedCall<B, F>, E> {
         let Self { name, operands, nodes, pure, elementwise } = self;
         let recording = Self::recording(name, pure, &nodes);
         let recorded = recording.map(|recording| {
@@ -130,7 +133,7 @@ impl<B: Backend> Call<B> {
     fn recording(
         name: &'static str,
         pure: bool,
-        nodes: &[Option<Node<B>>],
+        nodes: &[Option<ValueNode<B>>],
     ) -> Option<Arc<Recording<B>>> {
         let mut all = nodes.iter().flatten().map(|node| &node.recording);
         let Some(first) = all.next() else {
@@ -164,7 +167,7 @@ impl<B: Backend> Pending<B> {
     /// Records the call; returns the results with their values.
     pub(crate) fn finish(
         self,
-        results: Vec<Any<B>>,
+        results: Vec<AnyPrimitive<B>>,
         step: impl FnOnce() -> Arc<dyn Execute<B>>,
     ) -> Results<B> {
         let Self { name, pure, elementwise, recorded } = self;
@@ -173,14 +176,14 @@ impl<B: Backend> Pending<B> {
                 let (step, results) = (step(), results.len());
                 Instruction { name, step, operands, first, results, pure, elementwise }
             });
-            Node { recording, id }
+            ValueNode { recording, id }
         });
         Results { all: results.into_iter(), node }
     }
 }
 
 /// A method of the inner backend with its static arguments.
-struct Method<B: Backend, S, R: Returned<B>> {
+struct MethodCall<B: Backend, S, R: Returned<B>> {
     slots: S,
     run: fn(&S, &mut Frame<B>) -> R::Inner,
     what: fn(&S) -> Option<Elementwise>,
@@ -195,25 +198,25 @@ pub(crate) fn made<B, R, S>(
 where
     B: Backend,
     R: Returned<B> + 'static,
-    S: Plain + Debug + Send + Sync + 'static,
+    S: StaticArgument + Debug + Send + Sync + 'static,
 {
     let elementwise = what(&slots);
-    Made { step: Arc::new(Method::<B, S, R> { slots, run, what }), elementwise }
+    Made { step: Arc::new(MethodCall::<B, S, R> { slots, run, what }), elementwise }
 }
 
-impl<B: Backend, S, R: Returned<B>> Method<B, S, R> {
-    fn call(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> R::Form {
+impl<B: Backend, S, R: Returned<B>> MethodCall<B, S, R> {
+    fn call(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> R::Form {
         R::split((self.run)(&self.slots, frame), out)
     }
 }
 
-impl<B, S, R> Execute<B> for Method<B, S, R>
+impl<B, S, R> Execute<B> for MethodCall<B, S, R>
 where
     B: Backend,
-    S: Plain + Debug + Send + Sync + 'static,
+    S: StaticArgument + Debug + Send + Sync + 'static,
     R: Returned<B> + 'static,
 {
-    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String> {
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> Result<(), String> {
         self.call(frame, out);
         Ok(())
     }

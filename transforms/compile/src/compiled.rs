@@ -8,11 +8,11 @@ use burn_backend::Backend;
 use burn_t4a::ext::tree::Tree;
 
 use crate::backend::Traced;
-use crate::cache::{Cache, Counters, Form, Recorded, lock};
+use crate::cache::{Cache, CachedProgram, Counters, Recorded, lock};
 use crate::error::{Result, caught};
 use crate::explain::draw;
 use crate::key::{Key, Names};
-use crate::tensor::{Any, build, flatten};
+use crate::tensor::{AnyPrimitive, build, flatten};
 use crate::trace::{Trial, eager, trace};
 
 /// A function that is recorded once per set of input shapes, dtypes and tree structures, and replayed afterwards.
@@ -115,7 +115,7 @@ where
     }
 
     /// Looks up an entry. A separate function, so that the lock is released before the user's function runs.
-    fn find(&self, key: &Key, sizes: &[usize]) -> Option<Form<B>> {
+    fn find(&self, key: &Key, sizes: &[usize]) -> Option<CachedProgram<B>> {
         self.cache().find(key, sizes)
     }
 
@@ -137,8 +137,10 @@ where
             key = self.names.key(&key);
         }
         match form.or_else(|| self.find(&key, &sizes)) {
-            Some(Form::Program(recorded)) => Self::replay(&recorded, leaves),
-            Some(Form::Eager(_)) => eager::<B, I, O>(&self.function, &key.structure, leaves),
+            Some(CachedProgram::Program(recorded)) => Self::replay(&recorded, leaves),
+            Some(CachedProgram::Eager(_)) => {
+                eager::<B, I, O>(&self.function, &key.structure, leaves)
+            }
             None => {
                 let trial = trace::<B, I, O>(&self.function, &key.structure, leaves.clone())?;
                 self.keep(key, sizes, trial, leaves)
@@ -146,7 +148,7 @@ where
         }
     }
 
-    fn replay(recorded: &Recorded<B>, leaves: Vec<Any<B>>) -> Result<O::On<B>> {
+    fn replay(recorded: &Recorded<B>, leaves: Vec<AnyPrimitive<B>>) -> Result<O::On<B>> {
         let run = || recorded.program.run(leaves, recorded.loaded);
         let all = if recorded.loaded { caught("a loaded program", run)? } else { run() }?;
         build(&recorded.structure, all)
@@ -160,16 +162,16 @@ where
         key: Key,
         sizes: Vec<usize>,
         trial: Trial<B>,
-        leaves: Vec<Any<B>>,
+        leaves: Vec<AnyPrimitive<B>>,
     ) -> Result<O::On<B>> {
         let Trial { structure, values, source } = trial;
         let (form, program) = match source {
             Err(error) if self.fullgraph => return Err(error),
-            Err(error) => (Form::Eager(error.to_string().into()), None),
+            Err(error) => (CachedProgram::Eager(error.to_string().into()), None),
             Ok(source) => {
                 let is_random = source.instructions.iter().any(|one| !one.pure);
                 let recorded = Recorded::new(source, structure.clone(), self.fused, false);
-                (Form::Program(recorded.clone()), (!is_random).then_some(recorded))
+                (CachedProgram::Program(recorded.clone()), (!is_random).then_some(recorded))
             }
         };
         self.cache().remember(key, sizes, form, &self.names);

@@ -17,7 +17,7 @@ pub use crate::key::Key;
 pub use crate::recent::Recent;
 use crate::recording::Frame;
 pub use crate::recording::Instruction;
-pub use crate::tensor::{Any as Value, Meta};
+pub use crate::tensor::{AnyPrimitive as Value, TensorType};
 use crate::tensor::{FloatKind, build, flatten};
 use crate::trace::{Source, Trial, trace};
 pub use crate::words::Word;
@@ -73,7 +73,7 @@ impl<B: Backend> Graph<B> {
     }
 
     /// Shape and dtype of every value.
-    pub fn metas(&self) -> &[Meta] {
+    pub fn metas(&self) -> &[TensorType] {
         &self.source.metas
     }
 

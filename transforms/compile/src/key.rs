@@ -7,22 +7,22 @@ use burn_backend::{Backend, BoolDType, FloatDType, IntDType, get_device_settings
 use burn_t4a::ext::tree::Structure;
 
 use crate::error::{CompileError, Result};
-use crate::tensor::{Any, Meta};
+use crate::tensor::{AnyPrimitive, TensorType};
 
 /// Cache key of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     pub(crate) structure: Structure,
     /// Kind, shape and dtype of every tensor.
-    pub(crate) leaves: Vec<(&'static str, Meta)>,
+    pub(crate) leaves: Vec<(&'static str, TensorType)>,
     pub(crate) settings: (FloatDType, IntDType, BoolDType),
     /// True if sizes of named axes are excluded; they are stored as 0.
     pub(crate) named: bool,
 }
 
 impl Key {
-    pub(crate) fn of<B: Backend>(structure: Structure, leaves: &[Any<B>]) -> Self {
-        let device = leaves.first().map(Any::device).unwrap_or_default();
+    pub(crate) fn of<B: Backend>(structure: Structure, leaves: &[AnyPrimitive<B>]) -> Self {
+        let device = leaves.first().map(AnyPrimitive::device).unwrap_or_default();
         let settings = get_device_settings::<B>(&device);
         let settings = (settings.float_dtype, settings.int_dtype, settings.bool_dtype);
         let leaves = leaves.iter().map(|x| (x.kind(), x.meta())).collect();

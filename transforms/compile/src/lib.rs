@@ -79,4 +79,4 @@ pub use cache::Counters;
 pub use compiled::{Compiled, compile};
 pub use error::{CompileError, Result};
 pub use export::{ExportError, stablehlo};
-pub use tensor::{BoolKind, FloatKind, IntKind, Kind, QuantizedKind, TracedTensor};
+pub use tensor::{BoolKind, FloatKind, IntKind, PrimitiveKind, QuantizedKind, TracedTensor};

@@ -13,7 +13,7 @@ use t4a_tensor::TensorError;
 use crate::backend::Traced;
 use crate::call::{Call, Results};
 use crate::recording::{Execute, Frame};
-use crate::tensor::{Any, FloatKind, TracedTensor};
+use crate::tensor::{AnyPrimitive, FloatKind, TracedTensor};
 
 /// A step given by a closure. It has no encoding as words, since the operation may hold arbitrary data.
 pub(crate) struct Function<F> {
@@ -23,9 +23,9 @@ pub(crate) struct Function<F> {
 impl<B, F> Execute<B> for Function<F>
 where
     B: Backend,
-    F: Fn(&mut Frame<B>, &mut Vec<Any<B>>) -> Result<(), String> + Send + Sync,
+    F: Fn(&mut Frame<B>, &mut Vec<AnyPrimitive<B>>) -> Result<(), String> + Send + Sync,
 {
-    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String> {
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> Result<(), String> {
         (self.run)(frame, out)
     }
 }
@@ -38,31 +38,31 @@ pub(crate) fn operand<B: Operations>(call: &mut Call<B>, x: &Operand<Traced<B>>)
     };
 }
 
-pub(crate) fn value<B: Operations>(x: Any<B>) -> Operand<B> {
+pub(crate) fn value<B: Operations>(x: AnyPrimitive<B>) -> Operand<B> {
     match x {
-        Any::Float(x) => Value::Float(Floats(x)),
-        Any::Int(x) => Value::Integers(Indices(x)),
-        Any::Bool(x) => Value::Flags(Bools(x)),
-        Any::Quantized(_) => unreachable!("operations have no quantized operands"),
+        AnyPrimitive::Float(x) => Value::Float(Floats(x)),
+        AnyPrimitive::Int(x) => Value::Integers(Indices(x)),
+        AnyPrimitive::Bool(x) => Value::Flags(Bools(x)),
+        AnyPrimitive::Quantized(_) => unreachable!("operations have no quantized operands"),
     }
 }
 
 /// Converts an operand to a tensor of any kind.
-pub(crate) fn any<B: Operations>(x: Operand<B>) -> Any<B> {
+pub(crate) fn any<B: Operations>(x: Operand<B>) -> AnyPrimitive<B> {
     match x {
-        Value::Float(x) => Any::Float(x.0),
-        Value::Integers(x) => Any::Int(x.0),
-        Value::Flags(x) => Any::Bool(x.0),
+        Value::Float(x) => AnyPrimitive::Float(x.0),
+        Value::Integers(x) => AnyPrimitive::Int(x.0),
+        Value::Flags(x) => AnyPrimitive::Bool(x.0),
     }
 }
 
 /// Appends the tensors of an outcome to `all`; returns the numbers of results, hidden values and extra values.
 fn flatten<B: Operations>(
     outcome: Outcome<Floats<B>>,
-    all: &mut Vec<Any<B>>,
+    all: &mut Vec<AnyPrimitive<B>>,
 ) -> (usize, usize, usize) {
     let counts = (outcome.results.len(), outcome.hidden.len(), outcome.extra.len());
-    all.extend(outcome.results.into_iter().chain(outcome.hidden).map(|x| Any::Float(x.0)));
+    all.extend(outcome.results.into_iter().chain(outcome.hidden).map(|x| AnyPrimitive::Float(x.0)));
     all.extend(outcome.extra.into_iter().map(any));
     counts
 }
@@ -80,13 +80,13 @@ impl<B: Operations> Operations for Traced<B> {
         let mut call = Call::new(op.name());
         inputs.iter().for_each(|x| operand(&mut call, x));
         let (op, tracked, count) = (op.clone(), tracked.to_vec(), inputs.len());
-        let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             let inputs: Vec<Operand<B>> = (0..count).map(|at| value(frame.any(at))).collect();
             Ok::<_, O::Error>(flatten(B::run(&op, &inputs, &tracked)?, out))
         };
         let ((results, hidden, extra), all, pending) = call.record(&run)?;
         let step = move || -> Arc<dyn Execute<B>> {
-            let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+            let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
                 run(frame, out).map(|_| ()).map_err(|error| error.to_string())
             };
             Arc::new(Function { run })
@@ -130,7 +130,7 @@ impl<B: Operations> Operations for Traced<B> {
         };
         let (cotangents, hidden) = (given(reverse.cotangents), given(reverse.hidden));
         let (op, wanted) = (op.clone(), reverse.wanted.to_vec());
-        let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             let (next, frame) = (Cell::new(0), RefCell::new(frame));
             let any = || value(frame.borrow_mut().any(next.replace(next.get() + 1)));
             let kept =
@@ -143,12 +143,12 @@ impl<B: Operations> Operations for Traced<B> {
                 Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted: &wanted };
             let results = B::vjp(&op, &reverse)?;
             let form: Vec<bool> = results.iter().map(Option::is_some).collect();
-            out.extend(results.into_iter().flatten().map(|x| Any::Float(x.0)));
+            out.extend(results.into_iter().flatten().map(|x| AnyPrimitive::Float(x.0)));
             Ok::<_, O::Error>(form)
         };
         let (form, all, pending) = call.record(&run)?;
         let step = move || -> Arc<dyn Execute<B>> {
-            let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+            let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
                 run(frame, out).map(|_| ()).map_err(|error| error.to_string())
             };
             Arc::new(Function { run })

@@ -20,7 +20,7 @@ use crate::explain::size;
 use crate::fuse::{fuse, is_repeated};
 use crate::recording::{Execute, Frame, Instruction};
 use crate::simplify::{repeated, simplify};
-use crate::tensor::{Any, Meta};
+use crate::tensor::{AnyPrimitive, TensorType};
 use crate::trace::Source;
 use crate::words::Word;
 
@@ -43,7 +43,7 @@ struct Use {
     last: bool,
 }
 
-struct Line<B: Backend> {
+struct SlotInstruction<B: Backend> {
     unit: Unit<B>,
     operands: Vec<Use>,
     /// Slots of the results; `None` for unused results.
@@ -54,12 +54,12 @@ struct Line<B: Backend> {
 pub(crate) struct Program<B: Backend> {
     slots: usize,
     inputs: Vec<Option<usize>>,
-    constants: Vec<(usize, Any<B>)>,
-    lines: Vec<Line<B>>,
+    constants: Vec<(usize, AnyPrimitive<B>)>,
+    lines: Vec<SlotInstruction<B>>,
     outputs: Vec<Use>,
     /// Values of the outputs.
     results: Vec<usize>,
-    metas: Vec<Meta>,
+    metas: Vec<TensorType>,
 }
 
 /// Dead code elimination: keeps random instructions and those whose results are needed.
@@ -174,7 +174,7 @@ impl<B: Backend> Program<B> {
                 slot[value]
             });
             let results = results.collect();
-            lines.push(Line { unit, operands, results });
+            lines.push(SlotInstruction { unit, operands, results });
         }
         let uses = outputs.iter().enumerate().map(|(k, &value)| Use {
             slot: slot[value].unwrap_or_else(|| unreachable!("outputs are made")),
@@ -194,8 +194,12 @@ impl<B: Backend> Program<B> {
     }
 
     /// Executes the program. If `checked`, shape and dtype of every result are compared with the recording.
-    pub(crate) fn run(&self, inputs: Vec<Any<B>>, checked: bool) -> Result<Vec<Any<B>>> {
-        let mut values: Vec<Option<Any<B>>> = Vec::new();
+    pub(crate) fn run(
+        &self,
+        inputs: Vec<AnyPrimitive<B>>,
+        checked: bool,
+    ) -> Result<Vec<AnyPrimitive<B>>> {
+        let mut values: Vec<Option<AnyPrimitive<B>>> = Vec::new();
         values.resize_with(self.slots, || None);
         for (x, slot) in inputs.into_iter().zip(&self.inputs) {
             if let Some(slot) = slot {
@@ -205,7 +209,7 @@ impl<B: Backend> Program<B> {
         for (slot, x) in &self.constants {
             values[*slot] = Some(x.clone());
         }
-        let take = |values: &mut [Option<Any<B>>], x: &Use| {
+        let take = |values: &mut [Option<AnyPrimitive<B>>], x: &Use| {
             if x.last { values[x.slot].take() } else { values[x.slot].clone() }
         };
         let (mut frame, mut results) = (Frame(Vec::new()), Vec::new());
@@ -216,7 +220,7 @@ impl<B: Backend> Program<B> {
             let operation = line.unit.name;
             caught(operation, || line.unit.step.run(&mut frame, &mut results))?
                 .map_err(|message| CompileError::Operation { operation, message })?;
-            let is = |(value, x): (&usize, &Any<B>)| x.meta() == self.metas[*value];
+            let is = |(value, x): (&usize, &AnyPrimitive<B>)| x.meta() == self.metas[*value];
             let values_of = &line.unit.results;
             if checked
                 && (results.len() != values_of.len() || !values_of.iter().zip(&results).all(is))
@@ -248,7 +252,7 @@ impl<B: Backend> Program<B> {
     }
 
     /// Shape and dtype of every value.
-    pub(crate) fn metas(&self) -> &[Meta] {
+    pub(crate) fn metas(&self) -> &[TensorType] {
         &self.metas
     }
 

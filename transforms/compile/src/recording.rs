@@ -21,13 +21,13 @@ use burn_backend::Backend;
 
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
-use crate::tensor::{Any, Kind, Meta, Node};
+use crate::tensor::{AnyPrimitive, PrimitiveKind, TensorType, ValueNode};
 use crate::words::Word;
 
 /// Executable step of an instruction.
 pub(crate) trait Execute<B: Backend>: Send + Sync {
     /// Executes the step on the operands of the frame and appends the results.
-    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String>;
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> Result<(), String>;
     /// Static arguments in readable form.
     fn text(&self) -> Option<String> {
         None
@@ -44,16 +44,16 @@ pub(crate) trait Execute<B: Backend>: Send + Sync {
 }
 
 /// Operands of an executing instruction.
-pub(crate) struct Frame<B: Backend>(pub(crate) Vec<Option<Any<B>>>);
+pub(crate) struct Frame<B: Backend>(pub(crate) Vec<Option<AnyPrimitive<B>>>);
 
 impl<B: Backend> Frame<B> {
     /// Takes operand `at`, which is possible once, so that a buffer without another owner can be reused.
-    pub(crate) fn take<K: Kind<B>>(&mut self, at: usize) -> K::Primitive {
+    pub(crate) fn take<K: PrimitiveKind<B>>(&mut self, at: usize) -> K::Primitive {
         let x = self.any(at);
         K::restore(x).unwrap_or_else(|| unreachable!("operand {at} is of another kind"))
     }
 
-    pub(crate) fn any(&mut self, at: usize) -> Any<B> {
+    pub(crate) fn any(&mut self, at: usize) -> AnyPrimitive<B> {
         let x = self.0.get_mut(at).and_then(Option::take);
         x.unwrap_or_else(|| unreachable!("operand {at} is there once"))
     }
@@ -92,29 +92,29 @@ enum Phase {
 }
 
 /// Recorded inputs, constants and instructions.
-pub(crate) struct Tape<B: Backend> {
+pub(crate) struct InstructionTape<B: Backend> {
     phase: Phase,
-    pub(crate) metas: Vec<Meta>,
+    pub(crate) metas: Vec<TensorType>,
     pub(crate) inputs: usize,
-    pub(crate) constants: Vec<(usize, Any<B>)>,
+    pub(crate) constants: Vec<(usize, AnyPrimitive<B>)>,
     /// Values of the enclosing recording that this one uses: own index, outer node, tensor.
-    pub(crate) captured: Vec<(usize, Node<B>, Any<B>)>,
+    pub(crate) captured: Vec<(usize, ValueNode<B>, AnyPrimitive<B>)>,
     pub(crate) instructions: Vec<Instruction<B>>,
 }
 
 /// An active recording.
 pub(crate) struct Recording<B: Backend> {
-    tape: Mutex<Tape<B>>,
+    tape: Mutex<InstructionTape<B>>,
     /// Enclosing recording, whose values this one may use.
     around: Option<Arc<Recording<B>>>,
 }
 
 impl<B: Backend> Recording<B> {
     /// Starts a recording whose first values are these inputs.
-    pub(crate) fn new(inputs: &[Any<B>], around: Option<Arc<Self>>) -> Arc<Self> {
-        let tape = Mutex::new(Tape {
+    pub(crate) fn new(inputs: &[AnyPrimitive<B>], around: Option<Arc<Self>>) -> Arc<Self> {
+        let tape = Mutex::new(InstructionTape {
             phase: Phase::Open,
-            metas: inputs.iter().map(Any::meta).collect(),
+            metas: inputs.iter().map(AnyPrimitive::meta).collect(),
             inputs: inputs.len(),
             constants: Vec::new(),
             captured: Vec::new(),
@@ -123,7 +123,7 @@ impl<B: Backend> Recording<B> {
         Arc::new(Self { tape, around })
     }
 
-    fn tape(&self) -> MutexGuard<'_, Tape<B>> {
+    fn tape(&self) -> MutexGuard<'_, InstructionTape<B>> {
         self.tape.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,7 +134,7 @@ impl<B: Backend> Recording<B> {
     }
 
     /// Index in this recording of a value of this or an enclosing recording; captures it if necessary.
-    pub(crate) fn enter(&self, node: &Node<B>, x: &Any<B>) -> Option<usize> {
+    pub(crate) fn enter(&self, node: &ValueNode<B>, x: &AnyPrimitive<B>) -> Option<usize> {
         if std::ptr::eq(self, Arc::as_ptr(&node.recording)) {
             return Some(node.id);
         }
@@ -145,15 +145,15 @@ impl<B: Backend> Recording<B> {
         Some(known.unwrap_or_else(|| {
             let own = tape.metas.len();
             tape.metas.push(x.meta());
-            tape.captured.push((own, Node { recording: around.clone(), id }, x.clone()));
+            tape.captured.push((own, ValueNode { recording: around.clone(), id }, x.clone()));
             own
         }))
     }
 
     /// Ends the recording; tensors that outlive the function record no further operations.
-    pub(crate) fn close(&self) -> Result<Tape<B>, CompileError> {
+    pub(crate) fn close(&self) -> Result<InstructionTape<B>, CompileError> {
         let mut tape = self.tape();
-        let closed = Tape {
+        let closed = InstructionTape {
             phase: Phase::Closed,
             metas: Vec::new(),
             inputs: 0,
@@ -162,26 +162,26 @@ impl<B: Backend> Recording<B> {
             instructions: Vec::new(),
         };
         match std::mem::replace(&mut *tape, closed) {
-            Tape { phase: Phase::Broken(error), .. } => Err(error),
+            InstructionTape { phase: Phase::Broken(error), .. } => Err(error),
             tape => Ok(tape),
         }
     }
 
     /// Adds a constant; returns its index.
-    pub(crate) fn constant(&self, x: Any<B>) -> usize {
+    pub(crate) fn constant(&self, x: AnyPrimitive<B>) -> usize {
         self.tape().constant(x)
     }
 
     /// Appends an instruction if the recording is open; returns the index of its first result.
     pub(crate) fn push(
         &self,
-        results: &[Any<B>],
+        results: &[AnyPrimitive<B>],
         instruction: impl FnOnce(usize) -> Instruction<B>,
     ) -> usize {
         let mut tape = self.tape();
         let first = tape.metas.len();
         if matches!(tape.phase, Phase::Open) {
-            tape.metas.extend(results.iter().map(Any::meta));
+            tape.metas.extend(results.iter().map(AnyPrimitive::meta));
             tape.instructions.push(instruction(first));
         }
         first
@@ -211,9 +211,9 @@ impl<B: Backend> Recording<B> {
     }
 }
 
-impl<B: Backend> Tape<B> {
+impl<B: Backend> InstructionTape<B> {
     /// Adds a constant; returns its index.
-    pub(crate) fn constant(&mut self, x: Any<B>) -> usize {
+    pub(crate) fn constant(&mut self, x: AnyPrimitive<B>) -> usize {
         let id = self.metas.len();
         self.metas.push(x.meta());
         self.constants.push((id, x));
@@ -250,24 +250,24 @@ fn place() -> String {
 }
 
 /// A recording of an arbitrary backend.
-type Erased = Arc<dyn Dynamic + Send + Sync>;
+type ErasedRecording = Arc<dyn Dynamic + Send + Sync>;
 
 thread_local! {
     /// Active recordings of this thread, innermost last.
-    static LEVELS: RefCell<Vec<Erased>> = const { RefCell::new(Vec::new()) };
+    static LEVELS: RefCell<Vec<ErasedRecording>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Guard: while it is alive, random numbers of this thread belong to its recording.
-pub(crate) struct Level(PhantomData<*const ()>);
+pub(crate) struct RecordingGuard(PhantomData<*const ()>);
 
-impl Level {
+impl RecordingGuard {
     pub(crate) fn enter<B: Backend>(recording: Arc<Recording<B>>) -> Self {
         LEVELS.with_borrow_mut(|levels| levels.push(recording));
         Self(PhantomData)
     }
 }
 
-impl Drop for Level {
+impl Drop for RecordingGuard {
     fn drop(&mut self) {
         LEVELS.with_borrow_mut(|levels| levels.pop());
     }

@@ -13,18 +13,18 @@ use burn_backend::Backend;
 use burn_t4a::T4aTensor;
 use t4a_tensor::{AnyTensor, DType, Number};
 
-use crate::fuse::{Binary, Elementwise, Reduction, engine, is_engine, same, squeezed};
+use crate::fuse::{BinaryOp, Elementwise, ReduceOp, engine, is_engine, same, squeezed};
 use crate::recording::Instruction;
-use crate::tensor::{Any, Meta};
+use crate::tensor::{AnyPrimitive, TensorType};
 
 /// Replaces constants of one number by broadcast views of one element, where only elementwise instructions use them:
 /// sums and products add in an order that depends on the layout.
 pub(crate) fn repeated<B: Backend>(
-    constants: Vec<(usize, Any<B>)>,
+    constants: Vec<(usize, AnyPrimitive<B>)>,
     instructions: &[Instruction<B>],
     outputs: &[usize],
     values: usize,
-) -> Vec<(usize, Any<B>)> {
+) -> Vec<(usize, AnyPrimitive<B>)> {
     if !is_engine::<B>() {
         return constants;
     }
@@ -35,10 +35,10 @@ pub(crate) fn repeated<B: Backend>(
             one.operands.iter().for_each(|&value| is_read[value] = true);
         }
     }
-    let one = |(value, x): (usize, Any<B>)| {
+    let one = |(value, x): (usize, AnyPrimitive<B>)| {
         let number = if is_read[value] { None } else { uniform(&x) };
         match number.and_then(|number| view(number, &x.meta())) {
-            Some(view) => (value, Any::Float(same(view))),
+            Some(view) => (value, AnyPrimitive::Float(same(view))),
             None => (value, x),
         }
     };
@@ -46,14 +46,14 @@ pub(crate) fn repeated<B: Backend>(
 }
 
 /// One element, broadcast to a shape.
-fn view(number: f64, meta: &Meta) -> Option<T4aTensor> {
+fn view(number: f64, meta: &TensorType) -> Option<T4aTensor> {
     let dtype = if meta.dtype == burn_backend::DType::F64 { DType::F64 } else { DType::F32 };
     let one = AnyTensor::full(&vec![1; meta.shape.len()], Number::Float(number), dtype).ok()?;
     T4aTensor::from_any(one.expand(&meta.shape).ok()?).ok()
 }
 
 /// The common value of all elements, if there is one.
-fn uniform<B: Backend>(x: &Any<B>) -> Option<f64> {
+fn uniform<B: Backend>(x: &AnyPrimitive<B>) -> Option<f64> {
     fn of<T: Copy + Into<f64>>(all: &[T]) -> Option<f64> {
         let (&first, rest) = all.split_first()?;
         let first: f64 = first.into();
@@ -61,8 +61,8 @@ fn uniform<B: Backend>(x: &Any<B>) -> Option<f64> {
         let is_same = |x: f64| x == first && x.is_sign_negative() == first.is_sign_negative();
         rest.iter().all(|&x| is_same(x.into())).then_some(first)
     }
-    let Any::Float(x) = x else { return None };
-    let x = squeezed(engine(Any::<B>::Float(x.clone()))).ok()?;
+    let AnyPrimitive::Float(x) = x else { return None };
+    let x = squeezed(engine(AnyPrimitive::<B>::Float(x.clone()))).ok()?;
     match x.dtype() {
         DType::F32 => of(x.typed::<f32>().ok()?.as_slice()?),
         DType::F64 => of(x.typed::<f64>().ok()?.as_slice()?),
@@ -73,9 +73,9 @@ fn uniform<B: Backend>(x: &Any<B>) -> Option<f64> {
 /// Removes identity instructions; uses of their results are replaced by their operands.
 pub(crate) fn simplify<B: Backend>(
     instructions: Vec<Instruction<B>>,
-    constants: &[(usize, Any<B>)],
+    constants: &[(usize, AnyPrimitive<B>)],
     outputs: &mut [usize],
-    metas: &[Meta],
+    metas: &[TensorType],
 ) -> Vec<Instruction<B>> {
     let mut is_one = vec![false; metas.len()];
     if is_engine::<B>() {
@@ -91,17 +91,20 @@ pub(crate) fn simplify<B: Backend>(
         one.operands.iter_mut().for_each(|value| *value = alias[*value]);
         let equal = one.elementwise.and_then(|what| match what {
             Elementwise::Reduce(_, axis) if metas[one.operands[0]].shape.get(axis) == Some(&1) => {
-                one.elementwise = is_engine::<B>().then_some(Elementwise::Scalar(Binary::Add, 0.0));
+                one.elementwise =
+                    is_engine::<B>().then_some(Elementwise::Scalar(BinaryOp::Add, 0.0));
                 is_sum[one.first] = true;
                 is_sum[one.operands[0]].then_some(0)
             }
-            Elementwise::Reduce(Reduction::Sum, _) => {
+            Elementwise::Reduce(ReduceOp::Sum, _) => {
                 is_sum[one.first] = true;
                 None
             }
-            Elementwise::Scalar(Binary::Mul | Binary::Div, 1.0) => Some(0),
-            Elementwise::Binary(Binary::Mul | Binary::Div) if is_one[one.operands[1]] => Some(0),
-            Elementwise::Binary(Binary::Mul) if is_one[one.operands[0]] => Some(1),
+            Elementwise::Scalar(BinaryOp::Mul | BinaryOp::Div, 1.0) => Some(0),
+            Elementwise::Binary(BinaryOp::Mul | BinaryOp::Div) if is_one[one.operands[1]] => {
+                Some(0)
+            }
+            Elementwise::Binary(BinaryOp::Mul) if is_one[one.operands[0]] => Some(1),
             _ => None,
         });
         match equal.map(|at| one.operands[at]) {

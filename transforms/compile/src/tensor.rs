@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::recording::Recording;
 
 /// A backend tensor of any kind.
-pub enum Any<B: Backend> {
+pub enum AnyPrimitive<B: Backend> {
     /// Float tensor.
     Float(FloatTensor<B>),
     /// Integer tensor.
@@ -26,7 +26,7 @@ pub enum Any<B: Backend> {
     Quantized(Box<QuantizedTensor<B>>),
 }
 
-impl<B: Backend> Clone for Any<B> {
+impl<B: Backend> Clone for AnyPrimitive<B> {
     fn clone(&self) -> Self {
         match self {
             Self::Float(x) => Self::Float(x.clone()),
@@ -39,26 +39,26 @@ impl<B: Backend> Clone for Any<B> {
 
 /// Shape and dtype of a value of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meta {
+pub struct TensorType {
     /// Size of each axis.
     pub shape: Vec<usize>,
     /// Element type.
     pub dtype: DType,
 }
 
-impl fmt::Display for Meta {
+impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?}", self.dtype.name(), self.shape)
     }
 }
 
-impl Meta {
+impl TensorType {
     fn of(x: &impl TensorMetadata) -> Self {
         Self { shape: x.shape().to_vec(), dtype: x.dtype() }
     }
 }
 
-impl<B: Backend> From<Leaf<B>> for Any<B> {
+impl<B: Backend> From<Leaf<B>> for AnyPrimitive<B> {
     fn from(leaf: Leaf<B>) -> Self {
         match leaf {
             Leaf::Float(x) => Self::Float(x),
@@ -68,14 +68,14 @@ impl<B: Backend> From<Leaf<B>> for Any<B> {
     }
 }
 
-impl<B: Backend> From<Any<B>> for Leaf<B> {
+impl<B: Backend> From<AnyPrimitive<B>> for Leaf<B> {
     /// Quantized tensors are dequantized.
-    fn from(x: Any<B>) -> Self {
+    fn from(x: AnyPrimitive<B>) -> Self {
         match x {
-            Any::Float(x) => Self::Float(x),
-            Any::Int(x) => Self::Int(x),
-            Any::Bool(x) => Self::Bool(x),
-            Any::Quantized(x) => {
+            AnyPrimitive::Float(x) => Self::Float(x),
+            AnyPrimitive::Int(x) => Self::Int(x),
+            AnyPrimitive::Bool(x) => Self::Bool(x),
+            AnyPrimitive::Quantized(x) => {
                 let dtype = get_device_settings::<B>(&B::q_device(&x)).float_dtype;
                 Self::Float(B::dequantize(*x, dtype))
             }
@@ -84,24 +84,27 @@ impl<B: Backend> From<Any<B>> for Leaf<B> {
 }
 
 /// Flattens a tree into its structure and its tensors.
-pub(crate) fn flatten<B: Backend, T: Tree<B>>(tree: T) -> (Structure, Vec<Any<B>>) {
+pub(crate) fn flatten<B: Backend, T: Tree<B>>(tree: T) -> (Structure, Vec<AnyPrimitive<B>>) {
     let (structure, leaves) = tree::flatten(tree);
-    (structure, leaves.into_iter().map(Any::from).collect())
+    (structure, leaves.into_iter().map(AnyPrimitive::from).collect())
 }
 
 /// Builds a tree from a structure and its tensors.
-pub(crate) fn build<B: Backend, T: Tree<B>>(structure: &Structure, all: Vec<Any<B>>) -> Result<T> {
+pub(crate) fn build<B: Backend, T: Tree<B>>(
+    structure: &Structure,
+    all: Vec<AnyPrimitive<B>>,
+) -> Result<T> {
     Ok(tree::build(structure, all.into_iter().map(Leaf::from).collect())?)
 }
 
-impl<B: Backend> Any<B> {
+impl<B: Backend> AnyPrimitive<B> {
     /// Shape and dtype.
-    pub fn meta(&self) -> Meta {
+    pub fn meta(&self) -> TensorType {
         match self {
-            Self::Float(x) => Meta::of(x),
-            Self::Int(x) => Meta::of(x),
-            Self::Bool(x) => Meta::of(x),
-            Self::Quantized(x) => Meta::of(&**x),
+            Self::Float(x) => TensorType::of(x),
+            Self::Int(x) => TensorType::of(x),
+            Self::Bool(x) => TensorType::of(x),
+            Self::Quantized(x) => TensorType::of(&**x),
         }
     }
 
@@ -147,13 +150,13 @@ impl<B: Backend> Any<B> {
 }
 
 /// Type-level tensor kind: float, integer, boolean or quantized.
-pub trait Kind<B: Backend>: Send + Sync + 'static {
+pub trait PrimitiveKind<B: Backend>: Send + Sync + 'static {
     /// Tensor primitive of the inner backend.
     type Primitive: TensorMetadata + 'static;
     /// Converts to a tensor of any kind.
-    fn erase(x: Self::Primitive) -> Any<B>;
+    fn erase(x: Self::Primitive) -> AnyPrimitive<B>;
     /// Converts back; `None` if the kind differs.
-    fn restore(x: Any<B>) -> Option<Self::Primitive>;
+    fn restore(x: AnyPrimitive<B>) -> Option<Self::Primitive>;
 }
 
 macro_rules! kinds {
@@ -161,14 +164,14 @@ macro_rules! kinds {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub enum $name {}
-        impl<B: Backend> Kind<B> for $name {
+        impl<B: Backend> PrimitiveKind<B> for $name {
             type Primitive = $primitive<B>;
-            fn erase(x: $primitive<B>) -> Any<B> {
-                Any::$variant(x.into())
+            fn erase(x: $primitive<B>) -> AnyPrimitive<B> {
+                AnyPrimitive::$variant(x.into())
             }
-            fn restore(x: Any<B>) -> Option<$primitive<B>> {
+            fn restore(x: AnyPrimitive<B>) -> Option<$primitive<B>> {
                 match x {
-                    Any::$variant(x) => Some(kinds!(@restore $variant x)),
+                    AnyPrimitive::$variant(x) => Some(kinds!(@restore $variant x)),
                     _ => None,
                 }
             }
@@ -190,12 +193,12 @@ kinds! {
 }
 
 /// A value of a recording.
-pub(crate) struct Node<B: Backend> {
+pub(crate) struct ValueNode<B: Backend> {
     pub(crate) recording: Arc<Recording<B>>,
     pub(crate) id: usize,
 }
 
-impl<B: Backend> Clone for Node<B> {
+impl<B: Backend> Clone for ValueNode<B> {
     fn clone(&self) -> Self {
         Self { recording: self.recording.clone(), id: self.id }
     }
@@ -203,12 +206,12 @@ impl<B: Backend> Clone for Node<B> {
 
 /// Tensor primitive of [`Traced`](crate::Traced): a tensor of the inner backend, computed eagerly, and its value in the
 /// active recording, if it depends on recorded values.
-pub struct TracedTensor<B: Backend, K: Kind<B>> {
+pub struct TracedTensor<B: Backend, K: PrimitiveKind<B>> {
     pub(crate) primitive: K::Primitive,
-    pub(crate) node: Option<Node<B>>,
+    pub(crate) node: Option<ValueNode<B>>,
 }
 
-impl<B: Backend, K: Kind<B>> TracedTensor<B, K> {
+impl<B: Backend, K: PrimitiveKind<B>> TracedTensor<B, K> {
     /// Wraps a tensor of the inner backend without a recording; recordings that use it treat it as a constant.
     pub fn constant(primitive: K::Primitive) -> Self {
         Self { primitive, node: None }
@@ -220,13 +223,13 @@ impl<B: Backend, K: Kind<B>> TracedTensor<B, K> {
     }
 }
 
-impl<B: Backend, K: Kind<B>> Clone for TracedTensor<B, K> {
+impl<B: Backend, K: PrimitiveKind<B>> Clone for TracedTensor<B, K> {
     fn clone(&self) -> Self {
         Self { primitive: self.primitive.clone(), node: self.node.clone() }
     }
 }
 
-impl<B: Backend, K: Kind<B>> fmt::Debug for TracedTensor<B, K> {
+impl<B: Backend, K: PrimitiveKind<B>> fmt::Debug for TracedTensor<B, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.node.as_ref().map(|node| node.id);
         f.debug_struct("TracedTensor")
@@ -236,7 +239,7 @@ impl<B: Backend, K: Kind<B>> fmt::Debug for TracedTensor<B, K> {
     }
 }
 
-impl<B: Backend, K: Kind<B>> TensorMetadata for TracedTensor<B, K> {
+impl<B: Backend, K: PrimitiveKind<B>> TensorMetadata for TracedTensor<B, K> {
     fn dtype(&self) -> DType {
         self.primitive.dtype()
     }

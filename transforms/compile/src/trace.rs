@@ -9,17 +9,17 @@ use burn_t4a::ext::tree::{Structure, Tree};
 
 use crate::backend::Traced;
 use crate::error::{CompileError, Result};
-use crate::recording::{Instruction, Level, Recording};
+use crate::recording::{Instruction, Recording, RecordingGuard};
 use crate::tensor::{
-    Any, BoolKind, FloatKind, IntKind, Kind, Meta, Node, QuantizedKind, TracedTensor, build,
-    flatten,
+    AnyPrimitive, BoolKind, FloatKind, IntKind, PrimitiveKind, QuantizedKind, TensorType,
+    TracedTensor, ValueNode, build, flatten,
 };
 
 /// Recorded computation of a function, before optimisation.
 pub(crate) struct Source<B: Backend> {
-    pub(crate) metas: Vec<Meta>,
+    pub(crate) metas: Vec<TensorType>,
     pub(crate) inputs: usize,
-    pub(crate) constants: Vec<(usize, Any<B>)>,
+    pub(crate) constants: Vec<(usize, AnyPrimitive<B>)>,
     pub(crate) instructions: Vec<Instruction<B>>,
     pub(crate) outputs: Vec<usize>,
 }
@@ -37,35 +37,42 @@ impl<B: Backend> Clone for Source<B> {
 }
 
 /// Wraps a tensor for the traced backend: as a value of a recording, or as a constant.
-pub(crate) fn traced<B: Backend>(x: Any<B>, node: Option<Node<B>>) -> Any<Traced<B>> {
-    fn with<B: Backend, K: Kind<B>>(
+pub(crate) fn traced<B: Backend>(
+    x: AnyPrimitive<B>,
+    node: Option<ValueNode<B>>,
+) -> AnyPrimitive<Traced<B>> {
+    fn with<B: Backend, K: PrimitiveKind<B>>(
         primitive: K::Primitive,
-        node: Option<Node<B>>,
+        node: Option<ValueNode<B>>,
     ) -> TracedTensor<B, K> {
         TracedTensor { primitive, node }
     }
     match x {
-        Any::Float(x) => Any::Float(with::<B, FloatKind>(x, node)),
-        Any::Int(x) => Any::Int(with::<B, IntKind>(x, node)),
-        Any::Bool(x) => Any::Bool(with::<B, BoolKind>(x, node)),
-        Any::Quantized(x) => Any::Quantized(Box::new(with::<B, QuantizedKind>(*x, node))),
+        AnyPrimitive::Float(x) => AnyPrimitive::Float(with::<B, FloatKind>(x, node)),
+        AnyPrimitive::Int(x) => AnyPrimitive::Int(with::<B, IntKind>(x, node)),
+        AnyPrimitive::Bool(x) => AnyPrimitive::Bool(with::<B, BoolKind>(x, node)),
+        AnyPrimitive::Quantized(x) => {
+            AnyPrimitive::Quantized(Box::new(with::<B, QuantizedKind>(*x, node)))
+        }
     }
 }
 
 /// Tensor of the inner backend and its value in a recording.
-pub(crate) fn parts<B: Backend>(x: Any<Traced<B>>) -> (Any<B>, Option<Node<B>>) {
+pub(crate) fn parts<B: Backend>(
+    x: AnyPrimitive<Traced<B>>,
+) -> (AnyPrimitive<B>, Option<ValueNode<B>>) {
     match x {
-        Any::Float(x) => (Any::Float(x.primitive), x.node),
-        Any::Int(x) => (Any::Int(x.primitive), x.node),
-        Any::Bool(x) => (Any::Bool(x.primitive), x.node),
-        Any::Quantized(x) => (Any::Quantized(Box::new(x.primitive)), x.node),
+        AnyPrimitive::Float(x) => (AnyPrimitive::Float(x.primitive), x.node),
+        AnyPrimitive::Int(x) => (AnyPrimitive::Int(x.primitive), x.node),
+        AnyPrimitive::Bool(x) => (AnyPrimitive::Bool(x.primitive), x.node),
+        AnyPrimitive::Quantized(x) => (AnyPrimitive::Quantized(Box::new(x.primitive)), x.node),
     }
 }
 
 /// Outcome of a trace: the results, and the recording or the reason why there is none.
 pub(crate) struct Trial<B: Backend> {
     pub(crate) structure: Structure,
-    pub(crate) values: Vec<Any<B>>,
+    pub(crate) values: Vec<AnyPrimitive<B>>,
     pub(crate) source: Result<Source<B>>,
 }
 
@@ -73,7 +80,7 @@ pub(crate) struct Trial<B: Backend> {
 pub(crate) fn trace<B, I, O>(
     function: impl Fn(I) -> O,
     structure: &Structure,
-    leaves: Vec<Any<B>>,
+    leaves: Vec<AnyPrimitive<B>>,
 ) -> Result<Trial<B>>
 where
     B: Backend,
@@ -81,21 +88,21 @@ where
     O: Tree<Traced<B>>,
 {
     let recording = Recording::new(&leaves, None);
-    let node = |id| Some(Node { recording: recording.clone(), id });
+    let node = |id| Some(ValueNode { recording: recording.clone(), id });
     let leaves = leaves.into_iter().enumerate().map(|(id, x)| traced(x, node(id))).collect();
     let inputs = build::<_, I>(structure, leaves)?;
-    let level = Level::enter(recording.clone());
+    let level = RecordingGuard::enter(recording.clone());
     let output = function(inputs);
     drop(level);
     let (structure, tensors) = flatten::<Traced<B>, _>(output);
     let (values, nodes): (Vec<_>, Vec<_>) = tensors.into_iter().map(parts).unzip();
-    let foreign = |node: &Node<B>| !Arc::ptr_eq(&node.recording, &recording);
+    let foreign = |node: &ValueNode<B>| !Arc::ptr_eq(&node.recording, &recording);
     let source = if nodes.iter().flatten().any(foreign) {
         let _ = recording.close();
         Err(CompileError::Foreign { operation: "the result" })
     } else {
         recording.close().map(|mut tape| {
-            let id = |(node, x): (Option<Node<B>>, &Any<B>)| match node {
+            let id = |(node, x): (Option<ValueNode<B>>, &AnyPrimitive<B>)| match node {
                 Some(node) => node.id,
                 None => tape.constant(x.clone()),
             };
@@ -119,7 +126,7 @@ where
 pub(crate) fn eager<B, I, O>(
     function: impl Fn(I) -> O,
     structure: &Structure,
-    leaves: Vec<Any<B>>,
+    leaves: Vec<AnyPrimitive<B>>,
 ) -> Result<O::On<B>>
 where
     B: Backend,

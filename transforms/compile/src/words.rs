@@ -62,7 +62,7 @@ impl Words<'_> {
 }
 
 /// A static (non-tensor) argument.
-pub(crate) trait Plain: Sized {
+pub(crate) trait StaticArgument: Sized {
     /// Appends the encoding.
     fn write(&self, all: &mut Vec<Word>);
     /// Decodes the output of [`write`](Self::write); `None` if it is malformed.
@@ -70,20 +70,20 @@ pub(crate) trait Plain: Sized {
 }
 
 /// Encodes an argument.
-pub(crate) fn words(x: &impl Plain) -> Vec<Word> {
+pub(crate) fn words(x: &impl StaticArgument) -> Vec<Word> {
     let mut all = Vec::new();
     x.write(&mut all);
     all
 }
 
 /// Decodes an argument; all words must be consumed.
-pub(crate) fn read<S: Plain>(words: &[Word]) -> Option<S> {
+pub(crate) fn read<S: StaticArgument>(words: &[Word]) -> Option<S> {
     let mut from = Words(words.iter());
     let x = S::read(&mut from)?;
     from.0.next().is_none().then_some(x)
 }
 
-impl Plain for Word {
+impl StaticArgument for Word {
     fn write(&self, all: &mut Vec<Word>) {
         all.push(self.clone());
     }
@@ -94,7 +94,7 @@ impl Plain for Word {
 
 macro_rules! integers {
     ($($t:ty),*) => {$(
-        impl Plain for $t {
+        impl StaticArgument for $t {
             fn write(&self, all: &mut Vec<Word>) {
                 all.push(Word::Int(*self as i64));
             }
@@ -107,7 +107,7 @@ macro_rules! integers {
 
 integers!(usize, isize, i64, u16);
 
-impl Plain for bool {
+impl StaticArgument for bool {
     fn write(&self, all: &mut Vec<Word>) {
         all.push(Word::Int(i64::from(*self)));
     }
@@ -116,7 +116,7 @@ impl Plain for bool {
     }
 }
 
-impl Plain for f64 {
+impl StaticArgument for f64 {
     fn write(&self, all: &mut Vec<Word>) {
         all.push(Word::Float(*self));
     }
@@ -128,7 +128,7 @@ impl Plain for f64 {
     }
 }
 
-impl<S: Plain> Plain for Vec<S> {
+impl<S: StaticArgument> StaticArgument for Vec<S> {
     fn write(&self, all: &mut Vec<Word>) {
         self.len().write(all);
         self.iter().for_each(|x| x.write(all));
@@ -140,7 +140,7 @@ impl<S: Plain> Plain for Vec<S> {
     }
 }
 
-impl<S: Plain, const N: usize> Plain for [S; N] {
+impl<S: StaticArgument, const N: usize> StaticArgument for [S; N] {
     fn write(&self, all: &mut Vec<Word>) {
         self.iter().for_each(|x| x.write(all));
     }
@@ -150,7 +150,7 @@ impl<S: Plain, const N: usize> Plain for [S; N] {
     }
 }
 
-impl<S: Plain> Plain for Option<S> {
+impl<S: StaticArgument> StaticArgument for Option<S> {
     fn write(&self, all: &mut Vec<Word>) {
         self.is_some().write(all);
         if let Some(x) = self {
@@ -162,7 +162,7 @@ impl<S: Plain> Plain for Option<S> {
     }
 }
 
-impl Plain for Shape {
+impl StaticArgument for Shape {
     fn write(&self, all: &mut Vec<Word>) {
         self.to_vec().write(all);
     }
@@ -171,17 +171,17 @@ impl Plain for Shape {
     }
 }
 
-impl Plain for Slice {
+impl StaticArgument for Slice {
     fn write(&self, all: &mut Vec<Word>) {
         (self.start, self.end, self.step).write(all);
     }
     fn read(from: &mut Words<'_>) -> Option<Self> {
-        let (start, end, step) = Plain::read(from)?;
+        let (start, end, step) = StaticArgument::read(from)?;
         Some(Self { start, end, step })
     }
 }
 
-impl Plain for Scalar {
+impl StaticArgument for Scalar {
     fn write(&self, all: &mut Vec<Word>) {
         match *self {
             Self::Float(x) => (0usize, x).write(all),
@@ -201,7 +201,7 @@ impl Plain for Scalar {
     }
 }
 
-impl Plain for Distribution {
+impl StaticArgument for Distribution {
     fn write(&self, all: &mut Vec<Word>) {
         match *self {
             Self::Default => 0usize.write(all),
@@ -223,15 +223,15 @@ impl Plain for Distribution {
 
 /// A device, encoded by its id.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<D>(pub(crate) D);
+pub(crate) struct EncodedDevice<D>(pub(crate) D);
 
-impl<D: DeviceOps> Plain for Place<D> {
+impl<D: DeviceOps> StaticArgument for EncodedDevice<D> {
     fn write(&self, all: &mut Vec<Word>) {
         let id = self.0.id();
         (id.type_id, id.index_id).write(all);
     }
     fn read(from: &mut Words<'_>) -> Option<Self> {
-        let (type_id, index_id) = Plain::read(from)?;
+        let (type_id, index_id) = StaticArgument::read(from)?;
         let mut id = D::default().id();
         (id.type_id, id.index_id) = (type_id, index_id);
         Some(Self(D::from_id(id)))
@@ -241,7 +241,7 @@ impl<D: DeviceOps> Plain for Place<D> {
 /// Enums, encoded by the index of the variant in a list.
 macro_rules! choices {
     ($($t:ty: $($value:ident)*;)*) => {$(
-        impl Plain for $t {
+        impl StaticArgument for $t {
             fn write(&self, all: &mut Vec<Word>) {
                 let of = [$(stringify!($value)),*];
                 let name = format!("{self:?}");
@@ -267,7 +267,7 @@ choices! {
 }
 
 /// Quantization schemes can be compared, but not decoded.
-impl Plain for QuantScheme {
+impl StaticArgument for QuantScheme {
     fn write(&self, all: &mut Vec<Word>) {
         all.push(Word::Text(format!("{self:?}")));
     }
@@ -278,12 +278,12 @@ impl Plain for QuantScheme {
 
 macro_rules! structs {
     ($($t:ty { $($field:ident),* })*) => {$(
-        impl Plain for $t {
+        impl StaticArgument for $t {
             fn write(&self, all: &mut Vec<Word>) {
                 $(self.$field.write(all);)*
             }
             fn read(from: &mut Words<'_>) -> Option<Self> {
-                $(let $field = Plain::read(from)?;)*
+                $(let $field = StaticArgument::read(from)?;)*
                 Some(Self { $($field),* })
             }
         }
@@ -306,7 +306,7 @@ structs! {
 
 macro_rules! tuples {
     ($(($($t:ident $i:tt),*))*) => {$(
-        impl<$($t: Plain),*> Plain for ($($t,)*) {
+        impl<$($t: StaticArgument),*> StaticArgument for ($($t,)*) {
             fn write(&self, _all: &mut Vec<Word>) {
                 $(self.$i.write(_all);)*
             }

@@ -12,26 +12,26 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 
-use crate::program::{Float, Function, Id, Number, Program, Stream};
+use crate::program::{Function, MachineFloat, StepProgram, Stream, ValueDef, ValueId};
 
-/// Why there is no machine code, or why it does not run.
+/// Error of the compilation of a program or of the execution of its code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JitError {
-    /// The machine, or what Cranelift says.
+    /// Unsupported machine, or an error of Cranelift.
     #[error("jit: {0}")]
     Backend(String),
-    /// A program that contradicts itself.
+    /// Inconsistent program.
     #[error("jit: {0}")]
     Program(String),
-    /// Arrays that are too short.
+    /// Array with too few elements.
     #[error("jit: {what} has {given} elements, {needed} are needed")]
     Length {
-        /// The memory, or which input or output.
+        /// Name of the array: the memory, an input or an output.
         what: String,
-        /// Of the array.
+        /// Number of elements of the array.
         given: usize,
-        /// For these steps.
+        /// Number of elements required by the steps.
         needed: usize,
     },
 }
@@ -42,29 +42,29 @@ fn backend(error: impl fmt::Display) -> JitError {
     JitError::Backend(error.to_string())
 }
 
-/// Memory, the beginnings of inputs and outputs, steps.
-type Entry<T> = unsafe extern "C" fn(*mut T, *const *const T, *const *mut T, i64);
+/// Compiled function. Arguments: memory, pointers to the first elements of inputs and of outputs, number of steps.
+type EntryPoint<T> = unsafe extern "C" fn(*mut T, *const *const T, *const *mut T, i64);
 
-/// The steps of a program as machine code.
-pub struct Code<T> {
-    entry: Entry<T>,
-    /// Has the code; taken when that is freed.
+/// Machine code of the loop over the steps of a program.
+pub struct MachineCode<T> {
+    entry: EntryPoint<T>,
+    /// Owner of the code; `None` while it is freed.
     module: Option<JITModule>,
-    /// Elements of the memory.
+    /// Minimum number of elements of the memory.
     memory: usize,
     inputs: Vec<Stream>,
     outputs: Vec<Stream>,
 }
 
-// SAFETY: finished code is only read, and freed by the last owner.
-unsafe impl<T> Send for Code<T> {}
+// SAFETY: finished code is not modified, and it is freed when its only owner is dropped.
+unsafe impl<T> Send for MachineCode<T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Code<T> {}
+unsafe impl<T> Sync for MachineCode<T> {}
 
-impl<T> fmt::Debug for Code<T> {
+impl<T> fmt::Debug for MachineCode<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { memory, inputs, outputs, .. } = self;
-        f.debug_struct("Code")
+        f.debug_struct("MachineCode")
             .field("memory", memory)
             .field("inputs", inputs)
             .field("outputs", outputs)
@@ -72,16 +72,16 @@ impl<T> fmt::Debug for Code<T> {
     }
 }
 
-impl<T> Drop for Code<T> {
+impl<T> Drop for MachineCode<T> {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: the entry is not called any more.
+            // SAFETY: `entry` cannot be called after this.
             unsafe { module.free_memory() };
         }
     }
 }
 
-/// The instruction set of this machine.
+/// Instruction set of this machine.
 fn machine() -> Result<OwnedTargetIsa> {
     let mut flags = settings::builder();
     for (name, value) in
@@ -93,13 +93,15 @@ fn machine() -> Result<OwnedTargetIsa> {
     isa.finish(settings::Flags::new(flags)).map_err(backend)
 }
 
-impl<T: Float> Code<T> {
-    /// Compiles a program: about 20 µs for each of its numbers.
+impl<T: MachineFloat> MachineCode<T> {
+    /// Compiles a program.
+    ///
+    /// Cost: about 20 µs per value.
     ///
     /// # Errors
-    /// [`JitError::Backend`] on machines for which Cranelift has no code; [`JitError::Program`] for numbers,
-    /// inputs and elements that there are not.
-    pub fn new(program: &Program<T>) -> Result<Self> {
+    /// [`JitError::Backend`] on machines that Cranelift does not support; [`JitError::Program`] for references to values,
+    /// inputs and elements that do not exist.
+    pub fn new(program: &StepProgram<T>) -> Result<Self> {
         let memory = check(program)?;
         let mut module = JITModule::new(JITBuilder::with_isa(machine()?, default_libcall_names()));
         let mut context = module.make_context();
@@ -123,12 +125,12 @@ impl<T: Float> Code<T> {
         module.finalize_definitions().map_err(backend)?;
         let address = module.get_finalized_function(name);
         // SAFETY: the code has this signature.
-        let entry = unsafe { std::mem::transmute::<*const u8, Entry<T>>(address) };
+        let entry = unsafe { std::mem::transmute::<*const u8, EntryPoint<T>>(address) };
         let outputs = program.outputs.iter().map(|(stream, _)| *stream).collect();
         Ok(Self { entry, module: Some(module), memory, inputs: program.inputs.clone(), outputs })
     }
 
-    /// Runs so many steps. Arrays may be longer than these need.
+    /// Runs `steps` steps. Arrays may be longer than required.
     ///
     /// # Errors
     /// [`JitError::Length`].
@@ -162,15 +164,15 @@ impl<T: Float> Code<T> {
             length(format!("output {k}"), y.len(), needed(stream))?;
             to.push(y.as_mut_ptr().wrapping_add(first(stream)));
         }
-        // SAFETY: all arrays have what the steps read and write.
+        // SAFETY: the lengths of all arrays were checked above.
         unsafe { (self.entry)(memory.as_mut_ptr(), from.as_ptr(), to.as_ptr(), steps as i64) };
         Ok(())
     }
 }
 
-/// Checks a program, and returns the least number of elements of the memory.
-fn check<T: Float>(program: &Program<T>) -> Result<usize> {
-    let Program { numbers, inputs, carries, outputs } = program;
+/// Checks a program and returns the minimum number of elements of the memory.
+fn check<T: MachineFloat>(program: &StepProgram<T>) -> Result<usize> {
+    let StepProgram { numbers, inputs, carries, outputs } = program;
     let refuse = |what: String| Err(JitError::Program(what));
     let mut memory = carries.iter().map(|(at, _)| at + 1).max().unwrap_or(0);
     for (at, number) in numbers.iter().enumerate() {
@@ -178,18 +180,18 @@ fn check<T: Float>(program: &Program<T>) -> Result<usize> {
             return refuse(format!("number {at} is made of number {}, which comes later", id.0));
         }
         match *number {
-            Number::Memory(element) => memory = memory.max(element + 1),
-            Number::Carry(element) if carries.iter().all(|(at, _)| *at != element) => {
+            ValueDef::Memory(element) => memory = memory.max(element + 1),
+            ValueDef::Carry(element) if carries.iter().all(|(at, _)| *at != element) => {
                 return refuse(format!("element {element} of the memory is no carry"));
             }
-            Number::Input { stream, element }
+            ValueDef::Input { stream, element }
                 if inputs.get(stream).is_none_or(|stream| element >= stream.elements) =>
             {
                 return refuse(format!("there is no element {element} of input {stream}"));
             }
             _ => {}
         }
-        if let Number::Memory(element) = *number
+        if let ValueDef::Memory(element) = *number
             && carries.iter().any(|(at, _)| *at == element)
         {
             return refuse(format!("element {element} of the memory is a carry"));
@@ -213,12 +215,12 @@ fn check<T: Float>(program: &Program<T>) -> Result<usize> {
 /// Emits the function of a program.
 struct Emit<'a, 'b, T> {
     b: &'a mut FunctionBuilder<'b>,
-    program: &'a Program<T>,
+    program: &'a StepProgram<T>,
     pointer: types::Type,
     signature: cranelift_codegen::ir::SigRef,
 }
 
-impl<T: Float> Emit<'_, '_, T> {
+impl<T: MachineFloat> Emit<'_, '_, T> {
     fn size(&self) -> i64 {
         i64::from(T::TYPE.bytes())
     }
@@ -248,7 +250,7 @@ impl<T: Float> Emit<'_, '_, T> {
         let [memory, inputs, outputs, steps] = params[..] else {
             unreachable!("the signature has four parameters")
         };
-        // The parameters of an iteration: steps that are left, places in streams, carries.
+        // Parameters of the loop block: remaining steps, positions in the streams, carries.
         let streams = program.inputs.len() + program.outputs.len();
         let mut state = vec![steps];
         for k in 0..streams {
@@ -265,8 +267,8 @@ impl<T: Float> Emit<'_, '_, T> {
         let mut values: Vec<Option<Value>> = vec![None; program.numbers.len()];
         for (at, number) in program.numbers.iter().enumerate() {
             values[at] = match *number {
-                Number::Constant(x) => Some(self.constant(x)),
-                Number::Memory(element) => Some(self.load(memory, element)),
+                ValueDef::Constant(x) => Some(self.constant(x)),
+                ValueDef::Memory(element) => Some(self.load(memory, element)),
                 _ => None,
             };
         }
@@ -289,7 +291,7 @@ impl<T: Float> Emit<'_, '_, T> {
                 values[at] = Some(self.number(number, &values, inputs, &carry_of));
             }
         }
-        let of = |id: &Id| {
+        let of = |id: &ValueId| {
             values[id.0 as usize].unwrap_or_else(|| unreachable!("numbers are made in order"))
         };
         for (&place, (_, ids)) in outputs.iter().zip(&program.outputs) {
@@ -326,26 +328,26 @@ impl<T: Float> Emit<'_, '_, T> {
 
     fn number(
         &mut self,
-        number: &Number<T>,
+        number: &ValueDef<T>,
         values: &[Option<Value>],
         inputs: &[Value],
         carries: &HashMap<usize, Value>,
     ) -> Value {
-        let of = |id: Id| {
+        let of = |id: ValueId| {
             values[id.0 as usize].unwrap_or_else(|| unreachable!("numbers are made in order"))
         };
         match *number {
-            Number::Constant(_) | Number::Memory(_) => unreachable!("made before the steps"),
-            Number::Carry(at) => carries[&at],
-            Number::Input { stream, element } => self.load(inputs[stream], element),
-            Number::Add([x, y]) => self.b.ins().fadd(of(x), of(y)),
-            Number::Sub([x, y]) => self.b.ins().fsub(of(x), of(y)),
-            Number::Mul([x, y]) => self.b.ins().fmul(of(x), of(y)),
-            Number::Div([x, y]) => self.b.ins().fdiv(of(x), of(y)),
-            Number::Neg(x) => self.b.ins().fneg(of(x)),
-            Number::Abs(x) => self.b.ins().fabs(of(x)),
-            Number::Sqrt(x) => self.b.ins().sqrt(of(x)),
-            Number::Call(Function { address, data }, xs) => {
+            ValueDef::Constant(_) | ValueDef::Memory(_) => unreachable!("made before the steps"),
+            ValueDef::Carry(at) => carries[&at],
+            ValueDef::Input { stream, element } => self.load(inputs[stream], element),
+            ValueDef::Add([x, y]) => self.b.ins().fadd(of(x), of(y)),
+            ValueDef::Sub([x, y]) => self.b.ins().fsub(of(x), of(y)),
+            ValueDef::Mul([x, y]) => self.b.ins().fmul(of(x), of(y)),
+            ValueDef::Div([x, y]) => self.b.ins().fdiv(of(x), of(y)),
+            ValueDef::Neg(x) => self.b.ins().fneg(of(x)),
+            ValueDef::Abs(x) => self.b.ins().fabs(of(x)),
+            ValueDef::Sqrt(x) => self.b.ins().sqrt(of(x)),
+            ValueDef::Call(Function { address, data }, xs) => {
                 let address = self.b.ins().iconst(self.pointer, address as usize as i64);
                 let data = self.b.ins().iconst(self.pointer, data as usize as i64);
                 let arguments = [data, of(xs[0]), of(xs[1]), of(xs[2])];

@@ -1,18 +1,18 @@
-//! One step as numbers.
+//! One step of a loop in static single assignment form.
 
-/// Floats of machine code: `f32` and `f64`.
-pub trait Float:
+/// Element types of machine code: `f32` and `f64`.
+pub trait MachineFloat:
     Copy + PartialEq + std::fmt::Debug + Send + Sync + 'static + sealed::Sealed
 {
 }
 
-impl Float for f32 {}
-impl Float for f64 {}
+impl MachineFloat for f32 {}
+impl MachineFloat for f64 {}
 
 pub(crate) mod sealed {
     use cranelift_codegen::ir::{Type, types};
 
-    /// The type and the bits of a float in machine code.
+    /// Cranelift type and bit pattern of a float.
     pub trait Sealed {
         const TYPE: Type;
         fn bits(self) -> u64;
@@ -33,28 +33,28 @@ pub(crate) mod sealed {
     }
 }
 
-/// A number of a step.
+/// Index of a value of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Id(pub(crate) u32);
+pub struct ValueId(pub(crate) u32);
 
-/// A function of up to three numbers, by its address, and data that it gets first.
+/// Function of up to three scalars: its address, and data that is passed as first argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Function<T> {
     pub(crate) address: unsafe extern "C" fn(*const u8, T, T, T) -> T,
     pub(crate) data: *const u8,
 }
 
-// SAFETY: `new` asks for a function and data that any thread may use.
+// SAFETY: `new` requires a function and data that may be used on any thread.
 unsafe impl<T> Send for Function<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Function<T> {}
 
 impl<T> Function<T> {
-    /// A function and its data.
+    /// Function with its data.
     ///
     /// # Safety
-    /// Until the last code that contains it is dropped the function may be called with this data on any thread. It does
-    /// not unwind.
+    /// The function can be called with this data on any thread until the last code that contains it is dropped, and does not
+    /// unwind.
     pub const unsafe fn new(
         address: unsafe extern "C" fn(*const u8, T, T, T) -> T,
         data: *const u8,
@@ -63,43 +63,43 @@ impl<T> Function<T> {
     }
 }
 
-/// The definition of a number of a step.
+/// Definition of a value of a step.
 #[derive(Clone, Copy, Debug)]
-pub enum Number<T> {
-    /// The same in every program.
+pub enum ValueDef<T> {
+    /// Constant.
     Constant(T),
-    /// An element of the memory, which no step changes.
+    /// Element of the memory that no step changes.
     Memory(usize),
-    /// An element of the memory that is among [`Program::carries`].
+    /// Element of the memory that is one of [`StepProgram::carries`], at the beginning of the step.
     Carry(usize),
-    /// An element of what an input has for this step.
+    /// Element of an input, of those that belong to this step.
     Input {
-        /// The number of the input.
+        /// Index of the input.
         stream: usize,
-        /// Below the [`Stream::elements`] of it.
+        /// Index of the element, below [`Stream::elements`].
         element: usize,
     },
     /// `a + b`.
-    Add([Id; 2]),
+    Add([ValueId; 2]),
     /// `a − b`.
-    Sub([Id; 2]),
+    Sub([ValueId; 2]),
     /// `a · b`.
-    Mul([Id; 2]),
+    Mul([ValueId; 2]),
     /// `a / b`.
-    Div([Id; 2]),
+    Div([ValueId; 2]),
     /// `−a`.
-    Neg(Id),
+    Neg(ValueId),
     /// `|a|`.
-    Abs(Id),
+    Abs(ValueId),
     /// `√a`.
-    Sqrt(Id),
+    Sqrt(ValueId),
     /// `f(a, b, c)`.
-    Call(Function<T>, [Id; 3]),
+    Call(Function<T>, [ValueId; 3]),
 }
 
-impl<T> Number<T> {
-    /// The numbers that it is made of.
-    pub(crate) fn operands(&self) -> Vec<Id> {
+impl<T> ValueDef<T> {
+    /// Operands.
+    pub(crate) fn operands(&self) -> Vec<ValueId> {
         match *self {
             Self::Constant(_) | Self::Memory(_) | Self::Carry(_) | Self::Input { .. } => Vec::new(),
             Self::Add(ab) | Self::Sub(ab) | Self::Mul(ab) | Self::Div(ab) => ab.to_vec(),
@@ -109,51 +109,51 @@ impl<T> Number<T> {
     }
 }
 
-/// An array with as many elements for each step.
+/// Layout of an input or output array: the same number of elements for each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// For each step.
+    /// Number of elements per step.
     pub elements: usize,
-    /// True if the first step has the last elements.
+    /// True if the last elements belong to the first step.
     pub reverse: bool,
 }
 
-/// One step, and the numbers that the next step takes from it.
+/// One step: values in the order of their computation, carries and outputs.
 #[derive(Clone, Debug)]
-pub struct Program<T> {
-    pub(crate) numbers: Vec<Number<T>>,
-    /// Arrays that steps read.
+pub struct StepProgram<T> {
+    pub(crate) numbers: Vec<ValueDef<T>>,
+    /// Input arrays.
     pub inputs: Vec<Stream>,
-    /// Elements of the memory that change, each with its number after a step.
-    pub carries: Vec<(usize, Id)>,
-    /// Arrays that steps write: one number for each element.
-    pub outputs: Vec<(Stream, Vec<Id>)>,
+    /// Elements of the memory that change, each with its value at the end of a step.
+    pub carries: Vec<(usize, ValueId)>,
+    /// Output arrays, with the value of each element.
+    pub outputs: Vec<(Stream, Vec<ValueId>)>,
 }
 
-impl<T> Default for Program<T> {
+impl<T> Default for StepProgram<T> {
     fn default() -> Self {
         let (numbers, inputs) = (Vec::new(), Vec::new());
         Self { numbers, inputs, carries: Vec::new(), outputs: Vec::new() }
     }
 }
 
-impl<T: Copy> Program<T> {
-    /// One number more.
+impl<T: Copy> StepProgram<T> {
+    /// Appends a value.
     ///
     /// # Panics
-    /// With more than 2³² numbers.
-    pub fn push(&mut self, number: Number<T>) -> Id {
+    /// If there are 2³² values already.
+    pub fn push(&mut self, number: ValueDef<T>) -> ValueId {
         let id = u32::try_from(self.numbers.len()).expect("fewer than 2³² numbers");
         self.numbers.push(number);
-        Id(id)
+        ValueId(id)
     }
 
-    /// The count of numbers.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// True without numbers.
+    /// True if there are no values.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }

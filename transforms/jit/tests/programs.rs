@@ -1,6 +1,8 @@
 //! Random programs against the same operations computed one by one.
 
-use t4a_jit::{Code, Float, Function, Id, JitError, Number, Program, Stream};
+use t4a_jit::{
+    Function, JitError, MachineCode, MachineFloat, StepProgram, Stream, ValueDef, ValueId,
+};
 
 struct Random(u64);
 
@@ -14,7 +16,7 @@ impl Random {
 }
 
 /// The operations of a float.
-trait Oracle: Float {
+trait Oracle: MachineFloat {
     fn of(x: f64) -> Self;
     fn two(kind: usize, x: Self, y: Self) -> Self;
     fn one(kind: usize, x: Self) -> Self;
@@ -61,7 +63,7 @@ fn random_programs<T: Oracle>(seed: u64) {
     let scale = Box::new(T::of(0.75));
     // SAFETY: the number outlives the compiled code.
     let function = unsafe { Function::new(T::three, (&raw const *scale).cast()) };
-    let mut program = Program::<T>::default();
+    let mut program = StepProgram::<T>::default();
     let (memory_len, steps) = (6, 1 + random.below(7));
     let carried: Vec<usize> = [1, 4, 5][..1 + random.below(3)].to_vec();
     let stream = |random: &mut Random| Stream {
@@ -69,34 +71,35 @@ fn random_programs<T: Oracle>(seed: u64) {
         reverse: random.below(2) == 1,
     };
     program.inputs = (0..random.below(3)).map(|_| stream(&mut random)).collect();
-    let mut numbers: Vec<(Number<T>, Kind)> = Vec::new();
+    let mut numbers: Vec<(ValueDef<T>, Kind)> = Vec::new();
     for &at in &carried {
-        numbers.push((Number::Carry(at), Kind::Leaf));
+        numbers.push((ValueDef::Carry(at), Kind::Leaf));
     }
     for at in (0..memory_len).filter(|at| !carried.contains(at)) {
-        numbers.push((Number::Memory(at), Kind::Leaf));
+        numbers.push((ValueDef::Memory(at), Kind::Leaf));
     }
-    numbers.push((Number::Constant(T::of(-1.25)), Kind::Leaf));
+    numbers.push((ValueDef::Constant(T::of(-1.25)), Kind::Leaf));
     for (stream, of) in program.inputs.iter().enumerate() {
         numbers.extend(
-            (0..of.elements).map(|element| (Number::Input { stream, element }, Kind::Leaf)),
+            (0..of.elements).map(|element| (ValueDef::Input { stream, element }, Kind::Leaf)),
         );
     }
-    let mut ids: Vec<Id> = numbers.iter().map(|(number, _)| program.push(*number)).collect();
+    let mut ids: Vec<ValueId> = numbers.iter().map(|(number, _)| program.push(*number)).collect();
     for _ in 0..5 + random.below(60) {
         let mut any = || random.below(ids.len());
         let (a, b, c) = (any(), any(), any());
         let (number, kind) = match random.below(8) {
             k @ 0..4 => {
                 let ab = [ids[a], ids[b]];
-                let all = [Number::Add(ab), Number::Sub(ab), Number::Mul(ab), Number::Div(ab)];
+                let all =
+                    [ValueDef::Add(ab), ValueDef::Sub(ab), ValueDef::Mul(ab), ValueDef::Div(ab)];
                 (all[k], Kind::Two(k, a, b))
             }
             k @ 4..7 => {
-                let all = [Number::Neg(ids[a]), Number::Abs(ids[a]), Number::Sqrt(ids[a])];
+                let all = [ValueDef::Neg(ids[a]), ValueDef::Abs(ids[a]), ValueDef::Sqrt(ids[a])];
                 (all[k - 4], Kind::One(k - 4, a))
             }
-            _ => (Number::Call(function, [ids[a], ids[b], ids[c]]), Kind::Three([a, b, c])),
+            _ => (ValueDef::Call(function, [ids[a], ids[b], ids[c]]), Kind::Three([a, b, c])),
         };
         ids.push(program.push(number));
         numbers.push((number, kind));
@@ -122,7 +125,7 @@ fn random_programs<T: Oracle>(seed: u64) {
         outputs.iter().map(|(y, _)| vec![T::of(0.0); y.elements * steps]).collect();
     let mut want = ys.clone();
 
-    let code = Code::new(&program).unwrap();
+    let code = MachineCode::new(&program).unwrap();
     let inputs: Vec<&[T]> = xs.iter().map(Vec::as_slice).collect();
     let mut to: Vec<&mut [T]> = ys.iter_mut().map(Vec::as_mut_slice).collect();
     code.run(&mut got, &inputs, &mut to, steps).unwrap();
@@ -138,11 +141,11 @@ fn random_programs<T: Oracle>(seed: u64) {
                 (Kind::Three([a, b, c]), _) => unsafe {
                     T::three((&raw const *scale).cast(), values[a], values[b], values[c])
                 },
-                (_, Number::Carry(at) | Number::Memory(at)) => memory[at],
-                (_, Number::Input { stream, element }) => {
+                (_, ValueDef::Carry(at) | ValueDef::Memory(at)) => memory[at],
+                (_, ValueDef::Input { stream, element }) => {
                     xs[stream][place(&program.inputs[stream]) + element]
                 }
-                (_, Number::Constant(x)) => x,
+                (_, ValueDef::Constant(x)) => x,
                 _ => unreachable!(),
             });
         }
@@ -172,31 +175,32 @@ fn programs_are_their_numbers() {
 #[test]
 fn what_is_refused() {
     let program = |number| {
-        let mut program = Program::<f64>::default();
-        let c = program.push(Number::Constant(1.0));
+        let mut program = StepProgram::<f64>::default();
+        let c = program.push(ValueDef::Constant(1.0));
         program.push(number);
         program.carries = vec![(2, c)];
         program
     };
-    let refused = |program: &Program<f64>| matches!(Code::new(program), Err(JitError::Program(_)));
-    assert!(refused(&program(Number::Carry(1))));
-    assert!(refused(&program(Number::Memory(2))));
-    assert!(refused(&program(Number::Input { stream: 0, element: 0 })));
-    let mut other = Program::<f64>::default();
-    let (a, b) = (other.push(Number::Constant(1.0)), other.push(Number::Constant(1.0)));
-    let mut one = Program::<f64>::default();
-    one.push(Number::Add([a, b]));
+    let refused =
+        |program: &StepProgram<f64>| matches!(MachineCode::new(program), Err(JitError::Program(_)));
+    assert!(refused(&program(ValueDef::Carry(1))));
+    assert!(refused(&program(ValueDef::Memory(2))));
+    assert!(refused(&program(ValueDef::Input { stream: 0, element: 0 })));
+    let mut other = StepProgram::<f64>::default();
+    let (a, b) = (other.push(ValueDef::Constant(1.0)), other.push(ValueDef::Constant(1.0)));
+    let mut one = StepProgram::<f64>::default();
+    one.push(ValueDef::Add([a, b]));
     assert!(refused(&one));
-    let mut twice = program(Number::Carry(2));
+    let mut twice = program(ValueDef::Carry(2));
     twice.carries = vec![(2, a), (2, b)];
     assert!(refused(&twice));
-    let mut wrong = program(Number::Carry(2));
+    let mut wrong = program(ValueDef::Carry(2));
     wrong.outputs = vec![(Stream { elements: 2, reverse: false }, vec![a])];
     assert!(refused(&wrong));
 
-    let mut fine = program(Number::Carry(2));
+    let mut fine = program(ValueDef::Carry(2));
     fine.inputs = vec![Stream { elements: 3, reverse: false }];
-    let code = Code::new(&fine).unwrap();
+    let code = MachineCode::new(&fine).unwrap();
     let run =
         |memory: usize, xs: &[f64], steps| code.run(&mut vec![0.0; memory], &[xs], &mut [], steps);
     assert!(matches!(run(2, &[0.0; 3], 1), Err(JitError::Length { needed: 3, .. })));

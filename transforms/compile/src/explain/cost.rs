@@ -3,7 +3,7 @@
 use burn_backend::{Backend, DType};
 
 use crate::program::Unit;
-use crate::tensor::Meta;
+use crate::tensor::TensorType;
 
 /// Cost of an instruction if every operand is read once and every result is written once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ fn elements(shape: &[usize]) -> u64 {
 }
 
 /// Bytes of a value.
-pub(crate) fn size(meta: &Meta) -> u64 {
+pub(crate) fn size(meta: &TensorType) -> u64 {
     let element = match meta.dtype {
         // Packed values, without their scales.
         DType::QFloat(_) => 1,
@@ -129,7 +129,7 @@ pub(crate) fn operations(name: &str, operands: &[&[usize]], results: &[&[usize]]
 }
 
 /// Cost of an instruction. Views have no cost, since the engine neither reads nor writes elements for them.
-pub(super) fn cost<B: Backend>(unit: &Unit<B>, metas: &[Meta]) -> UnitCost {
+pub(super) fn cost<B: Backend>(unit: &Unit<B>, metas: &[TensorType]) -> UnitCost {
     if method(unit.name).is_some_and(|name| VIEWS.contains(&name)) {
         return UnitCost::default();
     }

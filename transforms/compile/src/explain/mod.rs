@@ -11,7 +11,7 @@ use std::fmt;
 use burn_backend::Backend;
 
 use crate::program::Program;
-use crate::tensor::Meta;
+use crate::tensor::TensorType;
 use cost::{UnitCost, cost};
 
 /// A number with a unit prefix, three significant digits: `1.5 k`.
@@ -42,7 +42,7 @@ impl fmt::Display for UnitCost {
     }
 }
 
-fn values(list: &[usize], metas: &[Meta]) -> String {
+fn values(list: &[usize], metas: &[TensorType]) -> String {
     let all: Vec<_> = list.iter().map(|&value| format!("%{value} {}", metas[value])).collect();
     all.join(", ")
 }

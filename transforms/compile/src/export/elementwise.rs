@@ -5,7 +5,7 @@ use burn_backend::Scalar;
 use super::ExportError;
 use super::instruction::InstructionParts;
 use super::text::{ModuleText, Ssa, Type};
-use crate::words::{Plain, Words, read};
+use crate::words::{StaticArgument, Words, read};
 
 /// A number of the type of a result.
 fn number(x: Scalar) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::text::{ModuleText, Ssa, Type};
 use super::{ExportError, elementwise, products, reductions, shapes};
-use crate::tensor::Meta;
+use crate::tensor::TensorType;
 use crate::words::Word;
 
 /// An instruction that is being written.
@@ -12,7 +12,7 @@ pub(super) struct InstructionParts<'a> {
     pub(super) words: &'a [Word],
     pub(super) operands: &'a [Ssa],
     /// Shapes and dtypes of the results.
-    pub(super) results: &'a [Meta],
+    pub(super) results: &'a [TensorType],
 }
 
 impl InstructionParts<'_> {
@@ -39,7 +39,7 @@ pub(super) fn write(
     name: &str,
     words: &[Word],
     operands: &[Ssa],
-    results: &[Meta],
+    results: &[TensorType],
 ) -> Result<Option<Vec<Ssa>>, ExportError> {
     let prefixes = ["float_", "int_", "bool_", "bitwise_"];
     let short = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);

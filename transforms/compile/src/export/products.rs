@@ -237,7 +237,7 @@ where
 /// between its elements by the reversed kernel.
 fn of_input<const N: usize>(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa>
 where
-    ConvOptions<N>: crate::words::Plain,
+    ConvOptions<N>: crate::words::StaticArgument,
 {
     let (.., options) = read::<(usize, usize, usize, ConvOptions<N>)>(given.words)?;
     if options.groups != 1 {
@@ -267,7 +267,7 @@ where
 /// elements, over the batch.
 fn of_weight<const N: usize>(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa>
 where
-    ConvOptions<N>: crate::words::Plain,
+    ConvOptions<N>: crate::words::StaticArgument,
 {
     let (.., options) = read::<(usize, usize, usize, ConvOptions<N>)>(given.words)?;
     if options.groups != 1 {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use burn_backend::{BoolStore, DType, TensorData};
 
 use super::ExportError;
-use crate::tensor::Meta;
+use crate::tensor::TensorType;
 
 /// An element type of StableHLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl Type {
     pub(super) const INDEX: Self = Self(DType::I64);
     pub(super) const BOOL: Self = Self(DType::Bool(BoolStore::Native));
 
-    pub(super) fn of(meta: &Meta) -> Result<Self, ExportError> {
+    pub(super) fn of(meta: &TensorType) -> Result<Self, ExportError> {
         let of = match meta.dtype {
             DType::Bool(_) => return Ok(Self::BOOL),
             DType::Flex32 => Self(DType::F32),
@@ -131,8 +131,8 @@ pub(super) struct ModuleText {
 }
 
 impl ModuleText {
-    pub(super) fn new(inputs: &[Meta]) -> Result<Self, ExportError> {
-        let one = |(number, meta): (usize, &Meta)| {
+    pub(super) fn new(inputs: &[TensorType]) -> Result<Self, ExportError> {
+        let one = |(number, meta): (usize, &TensorType)| {
             let name = format!("%{number}");
             Type::of(meta).map(|of| Ssa { name, shape: meta.shape.clone(), of })
         };
@@ -191,7 +191,11 @@ impl ModuleText {
     }
 
     /// A constant with all bits of its elements.
-    pub(super) fn constant(&mut self, data: &TensorData, meta: &Meta) -> Result<Ssa, ExportError> {
+    pub(super) fn constant(
+        &mut self,
+        data: &TensorData,
+        meta: &TensorType,
+    ) -> Result<Ssa, ExportError> {
         let of = Type::of(meta)?;
         let hexadecimal = |bytes: &[u8]| {
             let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();

@@ -3,7 +3,7 @@
 use t4a_algebra::Scalar;
 
 use super::plan::{Arg, Port};
-use super::source::Source;
+use super::source::OperandAccess;
 
 /// Cache line size in bytes. Registers are aligned to it: vectors that cross a line take two accesses.
 const LINE: usize = 64;
@@ -22,13 +22,13 @@ impl<T: Scalar> Bank<T> {
     /// Allocates registers of at least `lanes` elements.
     pub(super) fn new(
         results: usize,
-        sources: &[Option<Source<'_, T>>],
+        sources: &[Option<OperandAccess<'_, T>>],
         lanes: usize,
         zero: T,
     ) -> Self {
         let mut count = results;
         let of = sources.iter().map(|source| match source {
-            None | Some(Source::Each(_) | Source::Row(_)) => None,
+            None | Some(OperandAccess::Each(_) | OperandAccess::Row(_)) => None,
             Some(_) => {
                 count += 1;
                 Some(count - 1)
@@ -42,7 +42,7 @@ impl<T: Scalar> Bank<T> {
         let base = unsafe { memory.as_mut_ptr().add(offset) };
         let mut bank = Self { _memory: memory, base, lanes, of };
         for (i, source) in sources.iter().enumerate() {
-            if let (Some(source @ Source::Uniform(_)), Some(r)) = (source, bank.of[i]) {
+            if let (Some(source @ OperandAccess::Uniform(_)), Some(r)) = (source, bank.of[i]) {
                 source.load(0, bank.register(r));
             }
         }
@@ -67,14 +67,14 @@ impl<T: Scalar> Bank<T> {
     /// Loads the inputs whose elements change from block to block.
     pub(super) fn load(
         &mut self,
-        sources: &[Option<Source<'_, T>>],
+        sources: &[Option<OperandAccess<'_, T>>],
         inputs: &[Port],
         rows: usize,
         at: usize,
         n: usize,
     ) {
         for (i, (source, port)) in sources.iter().zip(inputs).enumerate() {
-            if let (Some(source @ Source::Walk { .. }), Some(r)) = (source, self.of[i]) {
+            if let (Some(source @ OperandAccess::Walk { .. }), Some(r)) = (source, self.of[i]) {
                 let n = if port.row { 1 } else { n };
                 source.load(at * n, &mut self.register(r)[..rows * n]);
             }
@@ -105,14 +105,14 @@ impl<'a, T: Scalar> Others<'a, T> {
     pub(super) fn get(
         &self,
         arg: Arg,
-        sources: &[Option<Source<'a, T>>],
+        sources: &[Option<OperandAccess<'a, T>>],
         lo: usize,
         len: usize,
     ) -> &'a [T] {
         let r = match arg {
             Arg::Register(r) => r,
             Arg::Input(i) => match (&sources[i], self.bank.of[i]) {
-                (Some(Source::Each(x)), _) => return &x[lo..lo + len],
+                (Some(OperandAccess::Each(x)), _) => return &x[lo..lo + len],
                 (_, Some(r)) => r,
                 _ => unreachable!("an input is of the kind that is asked for"),
             },

@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 
-use super::machine::Code;
+use super::machine::Opcode;
 use super::plan::{Arg, Do, FusedOp};
-use super::{Elementwise, Reduction};
+use super::{Elementwise, ReduceOp};
 
 /// Location of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum OperandLocation {
     /// No operand besides the accumulator.
     Nowhere,
     Vector(Arg),
@@ -27,14 +27,14 @@ pub(crate) enum Place {
 /// Accumulator instruction with the location of its operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChainStep {
-    pub(crate) code: Code,
-    pub(crate) at: Place,
+    pub(crate) code: Opcode,
+    pub(crate) at: OperandLocation,
 }
 
 /// A reduction of each row, computed by a chain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Total {
-    pub(crate) reduction: Reduction,
+pub(crate) struct RowReduction {
+    pub(crate) reduction: ReduceOp,
     pub(crate) register: usize,
     pub(crate) output: Option<usize>,
 }
@@ -47,15 +47,15 @@ pub(crate) struct Chain {
     pub(crate) steps: Vec<ChainStep>,
     /// True if operands or results include per-row scalars, so that rows are executed one by one.
     pub(crate) by_row: bool,
-    pub(crate) totals: Vec<Total>,
+    pub(crate) totals: Vec<RowReduction>,
     /// Number of distinct operands, and the index of the operand of each step among them.
     pub(crate) copies: usize,
     pub(crate) copy_of: Vec<usize>,
 }
 
 impl Chain {
-    fn new(first: usize, steps: Vec<ChainStep>, by_row: bool, totals: Vec<Total>) -> Self {
-        let mut places: Vec<Place> = Vec::new();
+    fn new(first: usize, steps: Vec<ChainStep>, by_row: bool, totals: Vec<RowReduction>) -> Self {
+        let mut places: Vec<OperandLocation> = Vec::new();
         let copy = |step: &ChainStep| {
             let known = places.iter().position(|place| *place == step.at);
             known.unwrap_or_else(|| {
@@ -89,7 +89,7 @@ impl Stage {
             Self::Chain(chain) if chain.by_row => Vec::new(),
             Self::Chain(chain) => {
                 let args = chain.steps.iter().filter_map(|step| match &step.at {
-                    Place::Vector(arg) => input(arg),
+                    OperandLocation::Vector(arg) => input(arg),
                     _ => None,
                 });
                 args.collect()
@@ -99,35 +99,37 @@ impl Stage {
 }
 
 /// Accumulator form of an instruction.
-enum Form {
+enum AccumulatorForm {
     /// `f(acc)`, with up to two scalar constants.
-    Map(Code, Vec<f64>),
+    Map(Opcode, Vec<f64>),
     /// `acc ∘ operand`, and `operand ∘ acc` if that has a code.
-    Zip(Code, Option<Code>),
+    Zip(Opcode, Option<Opcode>),
     /// Reduction of the row; the accumulator is unchanged.
-    Total(Reduction),
+    Total(ReduceOp),
 }
 
 /// Accumulator form of an instruction; `None` if it is not cheap.
-fn form(op: &FusedOp) -> Option<Form> {
+fn form(op: &FusedOp) -> Option<AccumulatorForm> {
     if let Do::Total(f) = op.what {
-        return Some(Form::Total(f));
+        return Some(AccumulatorForm::Total(f));
     }
     if op.row || op.flag {
         return None;
     }
     let what = match op.what {
-        Do::WithRow(f, flipped) => return Some(Form::Zip(Code::zip(f, true, flipped)?, None)),
+        Do::WithRow(f, flipped) => {
+            return Some(AccumulatorForm::Zip(Opcode::zip(f, true, flipped)?, None));
+        }
         Do::Spread | Do::Total(_) => return None,
         Do::Each(what) => what,
     };
     Some(match what {
-        Elementwise::Unary(f) => Form::Map(Code::map(f)?, Vec::new()),
-        Elementwise::Scalar(f, y) => Form::Map(Code::zip(f, true, false)?, vec![y]),
-        Elementwise::Clamp(low, high) => Form::Map(Code::Clamp, vec![low, high]),
-        Elementwise::Leaky(slope) => Form::Map(Code::Leaky, vec![slope]),
+        Elementwise::Unary(f) => AccumulatorForm::Map(Opcode::map(f)?, Vec::new()),
+        Elementwise::Scalar(f, y) => AccumulatorForm::Map(Opcode::zip(f, true, false)?, vec![y]),
+        Elementwise::Clamp(low, high) => AccumulatorForm::Map(Opcode::Clamp, vec![low, high]),
+        Elementwise::Leaky(slope) => AccumulatorForm::Map(Opcode::Leaky, vec![slope]),
         Elementwise::Binary(f) => {
-            Form::Zip(Code::zip(f, false, false)?, Some(Code::zip(f, false, true)?))
+            AccumulatorForm::Zip(Opcode::zip(f, false, false)?, Some(Opcode::zip(f, false, true)?))
         }
         _ => return None,
     })
@@ -236,7 +238,7 @@ fn taken(op: &FusedOp, acc: Option<Arg>) -> Option<usize> {
     let acc = acc?;
     match (form(op)?, op.args.as_slice()) {
         (_, [x, ..]) if *x == acc => Some(0),
-        (Form::Zip(_, Some(_)), [_, y]) if *y == acc => Some(1),
+        (AccumulatorForm::Zip(_, Some(_)), [_, y]) if *y == acc => Some(1),
         _ => None,
     }
 }
@@ -254,11 +256,11 @@ pub(crate) fn chain(
     let (mut by_row, mut totals, mut acc) = (false, Vec::new(), None);
     let vector = |arg: Arg| match arg {
         Arg::Register(v) => match (register[v], ops[v].store) {
-            (_, Some(output)) if is_light(&ops[v]) => Place::Output(output),
-            (Some(r), _) => Place::Vector(Arg::Register(r)),
+            (_, Some(output)) if is_light(&ops[v]) => OperandLocation::Output(output),
+            (Some(r), _) => OperandLocation::Vector(Arg::Register(r)),
             _ => unreachable!("what is read has been written"),
         },
-        input => Place::Vector(input),
+        input => OperandLocation::Vector(input),
     };
     for at in range.clone() {
         let op = &ops[at];
@@ -266,24 +268,27 @@ pub(crate) fn chain(
         let taken = taken(op, acc);
         acc = holds(&ops[at], at);
         if taken.is_none() {
-            steps.push(ChainStep { code: Code::Load, at: vector(op.args[0]) });
+            steps.push(ChainStep { code: Opcode::Load, at: vector(op.args[0]) });
         }
         match form {
-            Form::Total(reduction) => {
+            AccumulatorForm::Total(reduction) => {
                 by_row = true;
-                steps.push(ChainStep { code: Code::Sum, at: Place::Sum(totals.len()) });
+                steps.push(ChainStep { code: Opcode::Sum, at: OperandLocation::Sum(totals.len()) });
                 let register =
                     register[at].unwrap_or_else(|| unreachable!("numbers of rows are kept"));
-                totals.push(Total { reduction, register, output: op.store });
+                totals.push(RowReduction { reduction, register, output: op.store });
                 continue;
             }
-            Form::Map(code, of) => {
-                let place =
-                    if of.is_empty() { Place::Nowhere } else { Place::Number(numbers.len()) };
+            AccumulatorForm::Map(code, of) => {
+                let place = if of.is_empty() {
+                    OperandLocation::Nowhere
+                } else {
+                    OperandLocation::Number(numbers.len())
+                };
                 numbers.extend(of);
                 steps.push(ChainStep { code, at: place });
             }
-            Form::Zip(code, flipped) => {
+            AccumulatorForm::Zip(code, flipped) => {
                 let step = match (taken, flipped) {
                     (Some(1), Some(flipped)) => ChainStep { code: flipped, at: vector(op.args[0]) },
                     (_, Some(_)) => ChainStep { code, at: vector(op.args[1]) },
@@ -295,17 +300,20 @@ pub(crate) fn chain(
                             ),
                             input => input,
                         };
-                        ChainStep { code, at: Place::Row(row) }
+                        ChainStep { code, at: OperandLocation::Row(row) }
                     }
                 };
                 steps.push(step);
             }
         }
         if let Some(output) = op.store {
-            steps.push(ChainStep { code: Code::Store, at: Place::Output(output) });
+            steps.push(ChainStep { code: Opcode::Store, at: OperandLocation::Output(output) });
         }
         if let Some(r) = register[at] {
-            steps.push(ChainStep { code: Code::Store, at: Place::Vector(Arg::Register(r)) });
+            steps.push(ChainStep {
+                code: Opcode::Store,
+                at: OperandLocation::Vector(Arg::Register(r)),
+            });
         }
     }
     Chain::new(first, steps, by_row, totals)

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use burn_backend::{Backend, BoolStore, DType};
 
 use super::Elementwise;
-use super::plan::Plan;
-use super::run::{Fused, is_engine};
+use super::plan::FusionPlan;
+use super::run::{FusedGroup, is_engine};
 use crate::explain::operations;
 use crate::program::Unit;
 use crate::recording::Instruction;
-use crate::tensor::Meta;
+use crate::tensor::TensorType;
 
 /// Maximum row length of groups with reductions: a block holds whole rows.
 const LONGEST: usize = 4096;
@@ -20,7 +20,7 @@ const LARGEST: usize = 96;
 
 struct Grouping<'a, B: Backend> {
     instructions: &'a [Instruction<B>],
-    metas: &'a [Meta],
+    metas: &'a [TensorType],
     /// Index of the instruction that produces each value.
     producer: HashMap<usize, usize>,
     /// Previous random instruction, which must run first even without a data dependency.
@@ -175,7 +175,7 @@ fn common(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
 /// with one element that is repeated along all axes.
 pub(crate) fn fuse<B: Backend>(
     instructions: Vec<Instruction<B>>,
-    metas: &[Meta],
+    metas: &[TensorType],
     outputs: &[usize],
     repeated: &HashSet<usize>,
     fused: bool,
@@ -257,7 +257,7 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     }
     let shape = all.shapes[g].clone().unwrap_or_default();
     let parts = each.clone().map(|one| one.name).collect();
-    let plan = Plan::new(each.clone(), all.metas, &shape, &leaves);
+    let plan = FusionPlan::new(each.clone(), all.metas, &shape, &leaves);
     let operands: Vec<usize> = plan.inputs.iter().map(|port| port.value).collect();
     let results = plan.outputs.iter().map(|port| port.value).collect();
     let dtype = match all.dtype(g) {
@@ -270,7 +270,7 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     let row_major =
         operands.iter().map(|value| sums && !(alike && all.repeated.contains(value))).collect();
     let members = each.cloned().collect();
-    let step = Arc::new(Fused { plan, dtype, shapes, members, row_major });
+    let step = Arc::new(FusedGroup { plan, dtype, shapes, members, row_major });
     Unit { name: "fused", step, operands, results, parts, operations }
 }
 
@@ -307,7 +307,7 @@ fn sums_repeated<B: Backend>(
 }
 
 /// Arithmetic operations of an instruction.
-fn count<B: Backend>(one: &Instruction<B>, metas: &[Meta]) -> Option<u64> {
+fn count<B: Backend>(one: &Instruction<B>, metas: &[TensorType]) -> Option<u64> {
     let shapes = |values: &mut dyn Iterator<Item = usize>| -> Vec<&[usize]> {
         values.map(|value| metas[value].shape.as_slice()).collect()
     };

@@ -11,12 +11,12 @@ use t4a_tensor::kernels::math;
 use t4a_tensor::loops::fold::row;
 use t4a_tensor::loops::kernel::{self, BindRight, Fold};
 
-use super::machine::{self, Inst};
-use super::{Binary, Compare, Reduction, Unary};
+use super::machine::{self, ChainInst};
+use super::{BinaryOp, Compare, ReduceOp, UnaryOp};
 
 /// Float types supported by the machine code generator.
 #[cfg(feature = "jit")]
-pub(crate) use t4a_jit::Float as Coded;
+pub(crate) use t4a_jit::MachineFloat as Coded;
 /// Float types supported by the machine code generator; every float without the feature `jit`.
 #[cfg(not(feature = "jit"))]
 pub(crate) trait Coded {}
@@ -24,39 +24,39 @@ pub(crate) trait Coded {}
 impl<T: Float> Coded for T {}
 
 /// Element types that are fused: floats whose accumulation type is the type itself.
-pub(crate) trait Lane: Float + Element + Numeric<Acc = Self> + Coded {
+pub(crate) trait FusedFloat: Float + Element + Numeric<Acc = Self> + Coded {
     /// Vector type of 64 bytes.
     type Vector: Copy;
     /// Executes a chain.
     ///
     /// # Safety
     /// That of [`machine::run`].
-    unsafe fn chain(chain: &[Inst<Self>], blocks: usize);
+    unsafe fn chain(chain: &[ChainInst<Self>], blocks: usize);
 }
 
-impl Lane for f32 {
+impl FusedFloat for f32 {
     type Vector = machine::F32;
-    unsafe fn chain(chain: &[Inst<Self>], blocks: usize) {
+    unsafe fn chain(chain: &[ChainInst<Self>], blocks: usize) {
         // SAFETY: as the caller promises.
         unsafe { machine::on::<Self, 16>(chain, blocks) };
     }
 }
 
-impl Lane for f64 {
+impl FusedFloat for f64 {
     type Vector = machine::F64;
-    unsafe fn chain(chain: &[Inst<Self>], blocks: usize) {
+    unsafe fn chain(chain: &[ChainInst<Self>], blocks: usize) {
         // SAFETY: as the caller promises.
         unsafe { machine::on::<Self, 8>(chain, blocks) };
     }
 }
 
-struct Map<'a, T: Scalar, K: kernel::Unary<T>> {
+struct UnaryChunk<'a, T: Scalar, K: kernel::Unary<T>> {
     kernel: K,
     x: &'a [T],
     out: &'a mut [K::Out],
 }
 
-impl<T: Scalar, K: kernel::Unary<T>> Loop for Map<'_, T, K> {
+impl<T: Scalar, K: kernel::Unary<T>> Loop for UnaryChunk<'_, T, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -76,14 +76,14 @@ impl<T: Scalar, K: kernel::Unary<T>> Loop for Map<'_, T, K> {
     }
 }
 
-struct Zip<'a, T: Scalar, K: kernel::Binary<T>> {
+struct BinaryChunk<'a, T: Scalar, K: kernel::Binary<T>> {
     kernel: K,
     x: &'a [T],
     y: &'a [T],
     out: &'a mut [K::Out],
 }
 
-impl<T: Scalar, K: kernel::Binary<T>> Loop for Zip<'_, T, K> {
+impl<T: Scalar, K: kernel::Binary<T>> Loop for BinaryChunk<'_, T, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -94,25 +94,25 @@ impl<T: Scalar, K: kernel::Binary<T>> Loop for Zip<'_, T, K> {
 }
 
 fn map<T: Scalar, K: kernel::Unary<T>>(kernel: K, x: &[T], out: &mut [K::Out]) {
-    dispatch(Map { kernel, x, out });
+    dispatch(UnaryChunk { kernel, x, out });
 }
 
 macro_rules! unaries {
     ($($name:ident => $kernel:expr;)*) => {
         /// `outᵢ = f(xᵢ)`.
-        pub(crate) fn unary<T: Lane>(f: Unary, x: &[T], out: &mut [T]) {
+        pub(crate) fn unary<T: FusedFloat>(f: UnaryOp, x: &[T], out: &mut [T]) {
             match f {
-                $(Unary::$name => map($kernel, x, out),)*
+                $(UnaryOp::$name => map($kernel, x, out),)*
             }
         }
 
         /// Work per element, in units of one addition.
-        pub(crate) fn unary_cost(f: Unary) -> usize {
+        pub(crate) fn unary_cost(f: UnaryOp) -> usize {
             fn of<K: kernel::Unary<f32>>(_: K) -> usize {
                 K::COST
             }
             match f {
-                $(Unary::$name => of($kernel),)*
+                $(UnaryOp::$name => of($kernel),)*
             }
         }
     };
@@ -151,26 +151,26 @@ unaries! {
 macro_rules! binaries {
     ($($name:ident => $kernel:expr;)*) => {
         /// `outᵢ = f(xᵢ, yᵢ)`.
-        pub(crate) fn binary<T: Lane>(f: Binary, x: &[T], y: &[T], out: &mut [T]) {
+        pub(crate) fn binary<T: FusedFloat>(f: BinaryOp, x: &[T], y: &[T], out: &mut [T]) {
             match f {
-                $(Binary::$name => dispatch(Zip { kernel: $kernel, x, y, out }),)*
+                $(BinaryOp::$name => dispatch(BinaryChunk { kernel: $kernel, x, y, out }),)*
             }
         }
 
         /// `outᵢ = f(xᵢ, c)`.
-        pub(crate) fn scalar<T: Lane>(f: Binary, x: &[T], c: T, out: &mut [T]) {
+        pub(crate) fn scalar<T: FusedFloat>(f: BinaryOp, x: &[T], c: T, out: &mut [T]) {
             match f {
-                $(Binary::$name => map(BindRight($kernel, c), x, out),)*
+                $(BinaryOp::$name => map(BindRight($kernel, c), x, out),)*
             }
         }
 
         /// Work per element, in units of one addition.
-        pub(crate) fn binary_cost(f: Binary) -> usize {
+        pub(crate) fn binary_cost(f: BinaryOp) -> usize {
             fn of<K: kernel::Binary<f32>>(_: K) -> usize {
                 K::COST
             }
             match f {
-                $(Binary::$name => of($kernel),)*
+                $(BinaryOp::$name => of($kernel),)*
             }
         }
     };
@@ -194,14 +194,14 @@ binaries! {
 macro_rules! comparisons {
     ($($name:ident)*) => {
         /// `outᵢ = xᵢ ∘ yᵢ`.
-        pub(crate) fn compare<T: Lane>(f: Compare, x: &[T], y: &[T], out: &mut [bool]) {
+        pub(crate) fn compare<T: FusedFloat>(f: Compare, x: &[T], y: &[T], out: &mut [bool]) {
             match f {
-                $(Compare::$name => dispatch(Zip { kernel: cmp::$name, x, y, out }),)*
+                $(Compare::$name => dispatch(BinaryChunk { kernel: cmp::$name, x, y, out }),)*
             }
         }
 
         /// `outᵢ = xᵢ ∘ c`.
-        pub(crate) fn compare_scalar<T: Lane>(f: Compare, x: &[T], c: T, out: &mut [bool]) {
+        pub(crate) fn compare_scalar<T: FusedFloat>(f: Compare, x: &[T], c: T, out: &mut [bool]) {
             match f {
                 $(Compare::$name => map(BindRight(cmp::$name, c), x, out),)*
             }
@@ -212,12 +212,12 @@ macro_rules! comparisons {
 comparisons!(Equal NotEqual Greater GreaterEqual Less LessEqual);
 
 /// `min(max(xᵢ, low), high)`.
-pub(crate) fn clamp<T: Lane>(x: &[T], low: T, high: T, out: &mut [T]) {
+pub(crate) fn clamp<T: FusedFloat>(x: &[T], low: T, high: T, out: &mut [T]) {
     map(arith::Clamp { low, high }, x, out);
 }
 
 /// `xᵢ` where positive, else `c xᵢ`.
-pub(crate) fn leaky<T: Lane>(x: &[T], c: T, out: &mut [T]) {
+pub(crate) fn leaky<T: FusedFloat>(x: &[T], c: T, out: &mut [T]) {
     map(act::LeakyRelu(c), x, out);
 }
 
@@ -228,7 +228,7 @@ struct Select<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Lane> Loop for Select<'_, T> {
+impl<T: FusedFloat> Loop for Select<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -240,18 +240,18 @@ impl<T: Lane> Loop for Select<'_, T> {
 }
 
 /// `yᵢ` where the flag holds, else `xᵢ`.
-pub(crate) fn select<T: Lane>(x: &[T], flags: &[bool], y: &[T], out: &mut [T]) {
+pub(crate) fn select<T: FusedFloat>(x: &[T], flags: &[bool], y: &[T], out: &mut [T]) {
     dispatch(Select { x, flags, y, out });
 }
 
-struct Fill<'a, T> {
+struct FillChunk<'a, T> {
     x: &'a [T],
     flags: &'a [bool],
     c: T,
     out: &'a mut [T],
 }
 
-impl<T: Lane> Loop for Fill<'_, T> {
+impl<T: FusedFloat> Loop for FillChunk<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -262,29 +262,29 @@ impl<T: Lane> Loop for Fill<'_, T> {
 }
 
 /// `c` where the flag holds, else `xᵢ`.
-pub(crate) fn fill<T: Lane>(x: &[T], flags: &[bool], c: T, out: &mut [T]) {
-    dispatch(Fill { x, flags, c, out });
+pub(crate) fn fill<T: FusedFloat>(x: &[T], flags: &[bool], c: T, out: &mut [T]) {
+    dispatch(FillChunk { x, flags, c, out });
 }
 
 /// 1 where the flag holds, else 0.
-pub(crate) fn indicator<T: Lane>(flags: &[bool], out: &mut [T]) {
+pub(crate) fn indicator<T: FusedFloat>(flags: &[bool], out: &mut [T]) {
     for (out, &flag) in out.iter_mut().zip(flags) {
         *out = if flag { T::ONE } else { T::ZERO };
     }
 }
 
 /// Reduces each row of `n` elements to a scalar.
-pub(crate) fn reduce<T: Lane>(f: Reduction, x: &[T], n: usize, out: &mut [T]) {
+pub(crate) fn reduce<T: FusedFloat>(f: ReduceOp, x: &[T], n: usize, out: &mut [T]) {
     for (out, x) in out.iter_mut().zip(x.chunks_exact(n)) {
         *out = total(f, x, n);
     }
 }
 
 /// Reduction of a row of `n` elements, given its elements or its partial sums.
-pub(crate) fn total<T: Lane>(f: Reduction, x: &[T], n: usize) -> T {
+pub(crate) fn total<T: FusedFloat>(f: ReduceOp, x: &[T], n: usize) -> T {
     let sum = Fold::<T>::finish(Sum, row(Sum, x), n);
     match f {
-        Reduction::Sum => sum,
-        Reduction::Mean => t4a_algebra::Real::div(sum, T::from_f64(n as f64)),
+        ReduceOp::Sum => sum,
+        ReduceOp::Mean => t4a_algebra::Real::div(sum, T::from_f64(n as f64)),
     }
 }

@@ -1,16 +1,16 @@
 //! Chains of a plan, bound to memory addresses.
 
 use super::bank::Bank;
-use super::chain::{Chain, ChainStep, Place, Stage};
-use super::kernel::{self, Lane};
-use super::machine::{self, Code, Inst};
-use super::plan::{Arg, Plan};
-use super::run::Target;
-use super::source::Source;
+use super::chain::{Chain, ChainStep, OperandLocation, Stage};
+use super::kernel::{self, FusedFloat};
+use super::machine::{self, ChainInst, Opcode};
+use super::plan::{Arg, FusionPlan};
+use super::run::OutputBuffer;
+use super::source::OperandAccess;
 
 /// Address of an operand as a function of the row.
 #[derive(Clone, Copy)]
-struct Site<T> {
+struct OperandAddress<T> {
     /// Address for row 0.
     base: *mut T,
     /// Stride per row from the start of the data to the start of a block, and stride per row within a block.
@@ -18,7 +18,7 @@ struct Site<T> {
     row: usize,
 }
 
-impl<T> Site<T> {
+impl<T> OperandAddress<T> {
     /// Address for row `row` of the block that starts at row `at`.
     fn of(&self, at: usize, row: usize) -> *mut T {
         self.base.wrapping_add(at * self.block + row * self.row)
@@ -26,58 +26,60 @@ impl<T> Site<T> {
 }
 
 /// Memory of one task (thread).
-pub(super) struct Memory<'a, T> {
+pub(super) struct ThreadMemory<'a, T> {
     pub(super) bank: &'a Bank<T>,
-    pub(super) sources: &'a [Option<Source<'a, T>>],
-    pub(super) outputs: &'a [Target],
+    pub(super) sources: &'a [Option<OperandAccess<'a, T>>],
+    pub(super) outputs: &'a [OutputBuffer],
     pub(super) numbers: &'a [T],
     /// Partial sums of one row, for the maximum number of reductions in a chain.
     pub(super) sums: *mut T,
 }
 
-impl<T: Lane> Memory<'_, T> {
+impl<T: FusedFloat> ThreadMemory<'_, T> {
     /// Address of an operand, and true if it is one scalar for all lanes.
-    fn find(&self, place: Place, n: usize) -> (Site<T>, bool) {
-        let site = |base, block, row| Site { base, block, row };
+    fn find(&self, place: OperandLocation, n: usize) -> (OperandAddress<T>, bool) {
+        let site = |base, block, row| OperandAddress { base, block, row };
         let fixed = |x: &T| site(std::ptr::from_ref(x).cast_mut(), 0, 0);
         let input = |i: usize, n: usize| match &self.sources[i] {
-            Some(Source::Each(x)) => (site(x.as_ptr().cast_mut(), n, n), false),
-            Some(Source::Uniform(x)) => (fixed(x), true),
-            Some(Source::Row(x)) => (site(x.as_ptr().cast_mut(), 0, 0), false),
+            Some(OperandAccess::Each(x)) => (site(x.as_ptr().cast_mut(), n, n), false),
+            Some(OperandAccess::Uniform(x)) => (fixed(x), true),
+            Some(OperandAccess::Row(x)) => (site(x.as_ptr().cast_mut(), 0, 0), false),
             _ => {
                 let at = self.bank.input(i);
                 (site(at.unwrap_or_else(|| unreachable!("walks have registers")), 0, n), false)
             }
         };
         match place {
-            Place::Nowhere => (site(std::ptr::null_mut(), 0, 0), true),
-            Place::Number(k) => {
+            OperandLocation::Nowhere => (site(std::ptr::null_mut(), 0, 0), true),
+            OperandLocation::Number(k) => {
                 // The pointer is derived from the whole slice, since an instruction may also read the next number.
                 assert!(k < self.numbers.len(), "a number of the plan");
                 (site(self.numbers.as_ptr().wrapping_add(k).cast_mut(), 0, 0), true)
             }
-            Place::Vector(Arg::Register(r)) => (site(self.bank.at(r), 0, n), false),
-            Place::Vector(Arg::Input(i)) => input(i, n),
-            Place::Row(Arg::Register(r)) => (site(self.bank.at(r), 0, 1), true),
-            Place::Row(Arg::Input(i)) => (input(i, 1).0, true),
-            Place::Output(o) => (site(self.outputs[o].at(), n, n), false),
-            Place::Sum(k) => (site(self.sums.wrapping_add(k * machine::parts::<T>()), 0, 0), true),
+            OperandLocation::Vector(Arg::Register(r)) => (site(self.bank.at(r), 0, n), false),
+            OperandLocation::Vector(Arg::Input(i)) => input(i, n),
+            OperandLocation::Row(Arg::Register(r)) => (site(self.bank.at(r), 0, 1), true),
+            OperandLocation::Row(Arg::Input(i)) => (input(i, 1).0, true),
+            OperandLocation::Output(o) => (site(self.outputs[o].at(), n, n), false),
+            OperandLocation::Sum(k) => {
+                (site(self.sums.wrapping_add(k * machine::parts::<T>()), 0, 0), true)
+            }
         }
     }
 }
 
 /// Instructions of all chains, with operand addresses.
 pub(super) struct Links<T> {
-    insts: Vec<Inst<T>>,
-    sites: Vec<Site<T>>,
+    insts: Vec<ChainInst<T>>,
+    sites: Vec<OperandAddress<T>>,
     /// Copies of the operand elements beyond the last full accumulator.
     copies: Vec<T>,
     lanes: usize,
     n: usize,
 }
 
-impl<T: Lane> Links<T> {
-    pub(super) fn new(plan: &Plan, memory: &Memory<'_, T>) -> Self {
+impl<T: FusedFloat> Links<T> {
+    pub(super) fn new(plan: &FusionPlan, memory: &ThreadMemory<'_, T>) -> Self {
         let chains = plan.stages.iter().filter_map(|stage| match stage {
             Stage::Chain(chain) => Some(chain),
             Stage::FusedOp(_) => None,
@@ -87,7 +89,11 @@ impl<T: Lane> Links<T> {
         for &ChainStep { code, at } in chains.flat_map(|chain| &chain.steps) {
             let (site, single) = memory.find(at, plan.n);
             let code = if single { code.of_number() } else { code };
-            insts.push(Inst { code, moves: if single { 0 } else { usize::MAX }, at: site.base });
+            insts.push(ChainInst {
+                code,
+                moves: if single { 0 } else { usize::MAX },
+                at: site.base,
+            });
             sites.push(site);
         }
         let lanes = machine::lanes::<T>();
@@ -104,7 +110,7 @@ impl<T: Lane> Links<T> {
         chain: &Chain,
         at: usize,
         rows: usize,
-        memory: &Memory<'_, T>,
+        memory: &ThreadMemory<'_, T>,
     ) {
         let parts = machine::parts::<T>();
         let (times, len) = if chain.by_row { (rows, self.n) } else { (1, rows * self.n) };
@@ -159,7 +165,7 @@ impl<T: Lane> Links<T> {
                 continue;
             }
             one.at = first.wrapping_add(k * *lanes);
-            if one.code != Code::Store {
+            if one.code != Opcode::Store {
                 // Operands that the chain itself writes first are copied, too, which is redundant but harmless.
                 // SAFETY: `left` elements of the operand, and a copy with the size of an accumulator.
                 unsafe { one.at.copy_from_nonoverlapping(site.of(at, row).add(done), left) };
@@ -168,7 +174,7 @@ impl<T: Lane> Links<T> {
         // SAFETY: every operand that advances is a copy with the size of an accumulator.
         unsafe { machine::run(insts, 1) };
         for (one, site) in insts.iter().zip(sites) {
-            if one.code == Code::Store {
+            if one.code == Opcode::Store {
                 // SAFETY: as above.
                 unsafe { site.of(at, row).add(done).copy_from_nonoverlapping(one.at, left) };
             }

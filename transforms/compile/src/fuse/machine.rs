@@ -15,10 +15,10 @@ use t4a_algebra::simd::{Isa, Loop, dispatch};
 use t4a_tensor::kernels::activation as act;
 use t4a_tensor::kernels::arithmetic as arith;
 use t4a_tensor::kernels::math;
-use t4a_tensor::loops::kernel::{Binary as Zip, Unary as Map};
+use t4a_tensor::loops::kernel::{BinaryOp as BinaryChunk, UnaryOp as UnaryChunk};
 
-use super::kernel::Lane;
-use super::{Binary, Unary};
+use super::kernel::FusedFloat;
+use super::{BinaryOp, UnaryOp};
 
 /// A vector type of 64 bytes; two or four registers on targets with shorter vectors.
 #[cfg(target_arch = "x86_64")]
@@ -53,8 +53,8 @@ pub(crate) const fn parts<T>() -> usize {
 
 /// An instruction with the address of its operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Inst<T> {
-    pub(crate) code: Code,
+pub(crate) struct ChainInst<T> {
+    pub(crate) code: Opcode,
     /// Mask of the address increment: all ones for an operand that advances with the accumulator, else 0.
     pub(crate) moves: usize,
     pub(crate) at: *mut T,
@@ -69,17 +69,17 @@ pub(crate) fn lanes<T>() -> usize {
 /// Executes a chain over `blocks` consecutive accumulators.
 ///
 /// # Safety
-/// Operands that advance can be read, or written by [`Code::Store`], for `blocks` accumulators; the others for one
-/// number, two for [`Code::Clamp`], [`parts`] for [`Code::Sum`]. No other thread accesses the elements that are
+/// Operands that advance can be read, or written by [`Opcode::Store`], for `blocks` accumulators; the others for one
+/// number, two for [`Opcode::Clamp`], [`parts`] for [`Opcode::Sum`]. No other thread accesses the elements that are
 /// written.
-pub(crate) unsafe fn run<T: Lane>(chain: &[Inst<T>], blocks: usize) {
+pub(crate) unsafe fn run<T: FusedFloat>(chain: &[ChainInst<T>], blocks: usize) {
     // SAFETY: as the caller promises.
     unsafe { T::chain(chain, blocks) };
 }
 
 /// A chain, monomorphised for `W` lanes per vector and `K` vectors per accumulator.
-pub(crate) struct Run<'a, T, const W: usize, const K: usize> {
-    chain: &'a [Inst<T>],
+pub(crate) struct ChainRun<'a, T, const W: usize, const K: usize> {
+    chain: &'a [ChainInst<T>],
     blocks: usize,
 }
 
@@ -88,22 +88,22 @@ pub(crate) struct Run<'a, T, const W: usize, const K: usize> {
 /// # Safety
 /// That of [`run`].
 #[inline]
-pub(crate) unsafe fn on<T: Lane, const W: usize>(chain: &[Inst<T>], blocks: usize) {
+pub(crate) unsafe fn on<T: FusedFloat, const W: usize>(chain: &[ChainInst<T>], blocks: usize) {
     match Isa::detect() {
-        Isa::Avx512 => dispatch(Run::<T, W, WIDE> { chain, blocks }),
-        _ => dispatch(Run::<T, W, NARROW> { chain, blocks }),
+        Isa::Avx512 => dispatch(ChainRun::<T, W, WIDE> { chain, blocks }),
+        _ => dispatch(ChainRun::<T, W, NARROW> { chain, blocks }),
     }
 }
 
 #[inline(always)]
-fn lanes_of<T: Lane, const W: usize>(x: T::Vector) -> [T; W] {
+fn lanes_of<T: FusedFloat, const W: usize>(x: T::Vector) -> [T; W] {
     const { assert!(size_of::<T::Vector>() == size_of::<[T; W]>()) };
     // SAFETY: both types consist of the same number of floats.
     unsafe { std::mem::transmute_copy(&x) }
 }
 
 #[inline(always)]
-fn vector<T: Lane, const W: usize>(x: [T; W]) -> T::Vector {
+fn vector<T: FusedFloat, const W: usize>(x: [T; W]) -> T::Vector {
     const { assert!(size_of::<T::Vector>() == size_of::<[T; W]>()) };
     // SAFETY: as above.
     unsafe { std::mem::transmute_copy(&x) }
@@ -111,7 +111,10 @@ fn vector<T: Lane, const W: usize>(x: [T; W]) -> T::Vector {
 
 /// `acc ← f(acc)`.
 #[inline(always)]
-fn map<T: Lane, const W: usize, const K: usize>(acc: &mut [T::Vector; K], f: impl Fn(T) -> T) {
+fn map<T: FusedFloat, const W: usize, const K: usize>(
+    acc: &mut [T::Vector; K],
+    f: impl Fn(T) -> T,
+) {
     for acc in acc {
         let mut x = lanes_of::<T, W>(*acc);
         for x in &mut x {
@@ -126,7 +129,7 @@ fn map<T: Lane, const W: usize, const K: usize>(acc: &mut [T::Vector; K], f: imp
 /// # Safety
 /// `x` can be read for the whole accumulator.
 #[inline(always)]
-unsafe fn zip<T: Lane, const W: usize, const K: usize>(
+unsafe fn zip<T: FusedFloat, const W: usize, const K: usize>(
     acc: &mut [T::Vector; K],
     x: *const T,
     f: impl Fn(T, T) -> T,
@@ -151,7 +154,7 @@ macro_rules! codes {
     ) => {
         /// Instruction code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Code {
+        pub(crate) enum Opcode {
             /// `acc ← x`.
             Load,
             /// `acc ← c`.
@@ -168,12 +171,12 @@ macro_rules! codes {
             $($g,)*
         }
 
-        impl Code {
+        impl Opcode {
             /// Code of a binary function with its other operand in memory or, if `number`, a scalar. If flipped, the
             /// accumulator is the second operand.
-            pub(crate) fn zip(f: Binary, number: bool, flipped: bool) -> Option<Self> {
+            pub(crate) fn zip(f: BinaryOp, number: bool, flipped: bool) -> Option<Self> {
                 match f {
-                    $(Binary::$f => Some(match (number, flipped) {
+                    $(BinaryOp::$f => Some(match (number, flipped) {
                         (false, false) => Self::$vector,
                         (true, false) => Self::$number,
                         (false, true) => Self::$of_vector,
@@ -184,9 +187,9 @@ macro_rules! codes {
             }
 
             /// Code of a unary function of the accumulator.
-            pub(crate) fn map(f: Unary) -> Option<Self> {
+            pub(crate) fn map(f: UnaryOp) -> Option<Self> {
                 match f {
-                    $(Unary::$g => Some(Self::$g),)*
+                    $(UnaryOp::$g => Some(Self::$g),)*
                     _ => None,
                 }
             }
@@ -202,7 +205,7 @@ macro_rules! codes {
             }
         }
 
-        impl<T: Lane, const W: usize, const K: usize> Loop for Run<'_, T, W, K> {
+        impl<T: FusedFloat, const W: usize, const K: usize> Loop for ChainRun<'_, T, W, K> {
             type Output = ();
             #[inline(always)]
             fn run(self) {
@@ -214,52 +217,52 @@ macro_rules! codes {
                         // SAFETY: the caller of `run` guarantees the operands required by this code.
                         unsafe {
                             match one.code {
-                                Code::Load => {
+                                Opcode::Load => {
                                     for (k, acc) in acc.iter_mut().enumerate() {
                                         *acc = x.add(k * W).cast::<T::Vector>().read_unaligned();
                                     }
                                 }
-                                Code::Repeat => acc = [vector([*x; W]); K],
-                                Code::Store => {
+                                Opcode::Repeat => acc = [vector([*x; W]); K],
+                                Opcode::Store => {
                                     for (k, acc) in acc.iter().enumerate() {
                                         x.add(k * W).cast::<T::Vector>().write_unaligned(*acc);
                                     }
                                 }
-                                Code::Sum => {
+                                Opcode::Sum => {
                                     for (k, acc) in acc.iter().enumerate() {
                                         let x = x.add(k % PARTS * W).cast::<T::Vector>();
                                         let mut sum = lanes_of::<T, W>(x.read_unaligned());
                                         for (sum, x) in sum.iter_mut().zip(lanes_of::<T, W>(*acc)) {
-                                            *sum = Zip::apply(arith::Add, *sum, x);
+                                            *sum = BinaryChunk::apply(arith::Add, *sum, x);
                                         }
                                         x.write_unaligned(vector(sum));
                                     }
                                 }
-                                Code::Clamp => {
+                                Opcode::Clamp => {
                                     let clamp = arith::Clamp { low: *x, high: *x.add(1) };
-                                    map::<T, W, K>(&mut acc, |a| Map::apply(clamp, a));
+                                    map::<T, W, K>(&mut acc, |a| UnaryChunk::apply(clamp, a));
                                 }
-                                Code::Leaky => {
+                                Opcode::Leaky => {
                                     let leaky = act::LeakyRelu(*x);
-                                    map::<T, W, K>(&mut acc, |a| Map::apply(leaky, a));
+                                    map::<T, W, K>(&mut acc, |a| UnaryChunk::apply(leaky, a));
                                 }
                                 $(
-                                    Code::$vector => {
-                                        zip::<T, W, K>(&mut acc, x, |a, x| Zip::apply($zip, a, x));
+                                    Opcode::$vector => {
+                                        zip::<T, W, K>(&mut acc, x, |a, x| BinaryChunk::apply($zip, a, x));
                                     }
-                                    Code::$of_vector => {
-                                        zip::<T, W, K>(&mut acc, x, |a, x| Zip::apply($zip, x, a));
+                                    Opcode::$of_vector => {
+                                        zip::<T, W, K>(&mut acc, x, |a, x| BinaryChunk::apply($zip, x, a));
                                     }
-                                    Code::$number => {
+                                    Opcode::$number => {
                                         let c = *x;
-                                        map::<T, W, K>(&mut acc, |a| Zip::apply($zip, a, c));
+                                        map::<T, W, K>(&mut acc, |a| BinaryChunk::apply($zip, a, c));
                                     }
-                                    Code::$of_number => {
+                                    Opcode::$of_number => {
                                         let c = *x;
-                                        map::<T, W, K>(&mut acc, |a| Zip::apply($zip, c, a));
+                                        map::<T, W, K>(&mut acc, |a| BinaryChunk::apply($zip, c, a));
                                     }
                                 )*
-                                $(Code::$g => map::<T, W, K>(&mut acc, |a| Map::apply($map, a)),)*
+                                $(Opcode::$g => map::<T, W, K>(&mut acc, |a| UnaryChunk::apply($map, a)),)*
                             }
                         }
                     }

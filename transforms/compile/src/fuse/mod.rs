@@ -29,7 +29,7 @@ pub(crate) use run::{engine, is_engine, is_repeated, same, squeezed};
 
 /// Unary elementwise functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unary {
+pub(crate) enum UnaryOp {
     Neg,
     Abs,
     Exp,
@@ -61,7 +61,7 @@ pub(crate) enum Unary {
 
 /// Binary elementwise functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Binary {
+pub(crate) enum BinaryOp {
     Add,
     Sub,
     Mul,
@@ -103,7 +103,7 @@ impl Compare {
 
 /// Reductions along an axis, which is kept with size 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reduction {
+pub(crate) enum ReduceOp {
     Sum,
     Mean,
 }
@@ -112,11 +112,11 @@ pub(crate) enum Reduction {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Elementwise {
     /// `f(x)`.
-    Unary(Unary),
+    Unary(UnaryOp),
     /// `f(x, y)`.
-    Binary(Binary),
+    Binary(BinaryOp),
     /// `f(x, c)`.
-    Scalar(Binary, f64),
+    Scalar(BinaryOp, f64),
     /// `min(max(x, low), high)`.
     Clamp(f64, f64),
     /// `x` where positive, else `c x`.
@@ -132,20 +132,20 @@ pub(crate) enum Elementwise {
     /// 1 where `x` holds, else 0.
     Indicator,
     /// Reduction along the given axis; fused only if it is the last one.
-    Reduce(Reduction, usize),
+    Reduce(ReduceOp, usize),
 }
 
 impl Elementwise {
     /// `xᵖ` as the engine computes it: small integer powers and square roots need no logarithm.
     pub(crate) fn power(p: f64) -> Option<Self> {
         Some(Self::Unary(match p {
-            2.0 => Unary::Square,
-            3.0 => Unary::Cube,
-            0.5 => Unary::PowHalf,
-            -1.0 => Unary::Recip,
+            2.0 => UnaryOp::Square,
+            3.0 => UnaryOp::Cube,
+            0.5 => UnaryOp::PowHalf,
+            -1.0 => UnaryOp::Recip,
             // Burn decomposes these powers into other methods.
             0.0 | 1.0 | -2.0 => return None,
-            p => return Some(Self::Scalar(Binary::Pow, p)),
+            p => return Some(Self::Scalar(BinaryOp::Pow, p)),
         }))
     }
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::chain::{Chains, Stage, arrange, chain};
-use super::machine::Code;
-use super::{Binary, Elementwise, Reduction};
+use super::machine::Opcode;
+use super::{BinaryOp, Elementwise, ReduceOp};
 use crate::recording::Instruction;
-use crate::tensor::Meta;
+use crate::tensor::TensorType;
 
 /// Location of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,11 @@ pub(crate) enum Arg {
 pub(crate) enum Do {
     Each(Elementwise),
     /// Combines every element with the scalar of its row; the scalar is the first operand if true.
-    WithRow(Binary, bool),
+    WithRow(BinaryOp, bool),
     /// Broadcasts the scalar of each row along the row.
     Spread,
     /// Sum or mean of a row whose length is a multiple of the accumulator.
-    Total(Reduction),
+    Total(ReduceOp),
 }
 
 /// True if rows consist of full accumulators.
@@ -87,7 +87,7 @@ pub(crate) struct Port {
 
 /// Execution plan of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FusionPlan {
     /// Number of rows, and elements per row; one element per row if no instruction depends on rows.
     pub(crate) rows: usize,
     pub(crate) n: usize,
@@ -103,30 +103,30 @@ pub(crate) struct Plan {
 }
 
 #[derive(Clone, Copy)]
-struct Known {
+struct KnownValue {
     arg: Arg,
     row: bool,
 }
 
-struct Builder<'a> {
-    metas: &'a [Meta],
+struct PlanBuilder<'a> {
+    metas: &'a [TensorType],
     shape: &'a [usize],
     inputs: Vec<Port>,
     ops: Vec<FusedOp>,
-    known: HashMap<usize, Known>,
+    known: HashMap<usize, KnownValue>,
     spread: HashMap<usize, Arg>,
 }
 
-impl Plan {
+impl FusionPlan {
     /// Plans these instructions, which are in execution order. `shape` is the shape with the longest rows; `leaves`
     /// returns true for values used outside of the group.
     pub(crate) fn new<'a, B: burn_backend::Backend>(
         members: impl Iterator<Item = &'a Instruction<B>>,
-        metas: &[Meta],
+        metas: &[TensorType],
         shape: &[usize],
         leaves: impl Fn(usize) -> bool,
     ) -> Self {
-        let mut b = Builder {
+        let mut b = PlanBuilder {
             metas,
             shape,
             inputs: Vec::new(),
@@ -148,7 +148,7 @@ impl Plan {
                 outputs.push(port);
             }
         }
-        let Builder { mut inputs, ops, .. } = b;
+        let PlanBuilder { mut inputs, ops, .. } = b;
         let n = shape.last().copied().unwrap_or(1);
         let elements: usize = shape.iter().product();
         let knows_rows = ops.iter().any(|op| op.row || !matches!(op.what, Do::Each(_)))
@@ -167,7 +167,7 @@ impl Plan {
     }
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     fn is_row(&self, value: usize) -> bool {
         let last = |shape: &[usize]| shape.last().copied().unwrap_or(1);
         last(&self.metas[value].shape) == 1 && last(self.shape) != 1
@@ -191,12 +191,12 @@ impl Builder<'_> {
         Port { value, flag, row, shape, by_row: true }
     }
 
-    fn value(&mut self, value: usize, flag: bool) -> Known {
+    fn value(&mut self, value: usize, flag: bool) -> KnownValue {
         if let Some(&known) = self.known.get(&value) {
             return known;
         }
         let port = self.port(value, flag);
-        let known = Known { arg: Arg::Input(self.inputs.len()), row: port.row };
+        let known = KnownValue { arg: Arg::Input(self.inputs.len()), row: port.row };
         self.inputs.push(port);
         self.known.insert(value, known);
         known
@@ -225,14 +225,14 @@ impl Builder<'_> {
         };
         let flag = matches!(what, Do::Each(what) if what.gives_flag());
         let arg = self.push(what, args, row, flag);
-        self.known.insert(result, Known { arg, row });
+        self.known.insert(result, KnownValue { arg, row });
     }
 
     /// Handles a binary function with one per-row operand, which need not be broadcast into a register.
     fn with_row(&mut self, what: Elementwise, operands: &[usize], result: usize) -> bool {
         let (Elementwise::Binary(f), &[x, y]) = (what, operands) else { return false };
         let long = self.shape.last().is_some_and(|&n| is_long(n));
-        if !long || Code::zip(f, true, false).is_none() {
+        if !long || Opcode::zip(f, true, false).is_none() {
             return false;
         }
         let (x, y, flipped) = match [x, y].map(|value| self.is_of_rows(value)) {
@@ -242,11 +242,11 @@ impl Builder<'_> {
         };
         let args = [x, y].map(|value| self.value(value, false).arg);
         let arg = self.push(Do::WithRow(f, flipped), args.to_vec(), false, false);
-        self.known.insert(result, Known { arg, row: false });
+        self.known.insert(result, KnownValue { arg, row: false });
         true
     }
 
-    fn spread(&mut self, value: usize, known: Known, flag: bool) -> Arg {
+    fn spread(&mut self, value: usize, known: KnownValue, flag: bool) -> Arg {
         if let Some(&arg) = self.spread.get(&value) {
             return arg;
         }

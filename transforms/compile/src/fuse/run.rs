@@ -12,13 +12,13 @@ use t4a_tensor::{AnyTensor, Buffer, DType, Element, Layout, Result, Tensor};
 use super::Elementwise;
 use super::bank::Bank;
 use super::chain::Stage;
-use super::kernel::{self, Lane};
-use super::links::{Links, Memory};
+use super::kernel::{self, FusedFloat};
+use super::links::{Links, ThreadMemory};
 use super::machine::parts;
-use super::plan::{Do, FusedOp, Plan, Port};
-use super::source::Source;
+use super::plan::{Do, FusedOp, FusionPlan, Port};
+use super::source::OperandAccess;
 use crate::recording::{Execute, Frame, Instruction};
-use crate::tensor::Any;
+use crate::tensor::AnyPrimitive;
 
 /// Total size of all registers in bytes: a part of the L1 cache.
 const SCRATCH: usize = 24 << 10;
@@ -26,8 +26,8 @@ const SCRATCH: usize = 24 << 10;
 const CHUNK: usize = 1 << 15;
 
 /// A group of instructions, fused into one step.
-pub(crate) struct Fused<B: Backend> {
-    pub(crate) plan: Plan,
+pub(crate) struct FusedGroup<B: Backend> {
+    pub(crate) plan: FusionPlan,
     pub(crate) dtype: DType,
     /// Recorded shapes of the operands; the plan is valid for these only.
     pub(crate) shapes: Vec<Vec<usize>>,
@@ -36,12 +36,12 @@ pub(crate) struct Fused<B: Backend> {
     pub(crate) row_major: Vec<bool>,
 }
 
-impl<B: Backend> Fused<B> {
+impl<B: Backend> FusedGroup<B> {
     /// Executes the instructions without fusion. Sums over views add in memory order, and unfused results keep the
     /// layout of the view.
-    fn one_by_one(&self, operands: Vec<Any<B>>, out: &mut Vec<Any<B>>) -> Outcome {
+    fn one_by_one(&self, operands: Vec<AnyPrimitive<B>>, out: &mut Vec<AnyPrimitive<B>>) -> ReplayResult {
         let names = self.plan.inputs.iter().map(|port| port.value);
-        let mut values: HashMap<usize, Any<B>> = names.zip(operands).collect();
+        let mut values: HashMap<usize, AnyPrimitive<B>> = names.zip(operands).collect();
         let mut results = Vec::new();
         for one in &self.members {
             let operands = one.operands.iter().map(|value| values.get(value).cloned());
@@ -57,12 +57,12 @@ impl<B: Backend> Fused<B> {
     }
 }
 
-type Outcome = std::result::Result<(), String>;
+type ReplayResult = std::result::Result<(), String>;
 
-impl<B: Backend> Execute<B> for Fused<B> {
-    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Outcome {
-        let operands: Vec<Any<B>> = (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
-        let is_view = |(x, &row_major): (&Any<B>, &bool)| {
+impl<B: Backend> Execute<B> for FusedGroup<B> {
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> ReplayResult {
+        let operands: Vec<AnyPrimitive<B>> = (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
+        let is_view = |(x, &row_major): (&AnyPrimitive<B>, &bool)| {
             row_major && !engine(x.clone()).layout().is_contiguous()
         };
         if operands.iter().zip(&self.row_major).any(is_view) {
@@ -83,7 +83,7 @@ impl<B: Backend> Execute<B> for Fused<B> {
             results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
         {
             let x = T4aTensor::from_any(x).map_err(|error| error.to_string())?;
-            out.push(if port.flag { Any::Bool(same(x)) } else { Any::Float(same(x)) });
+            out.push(if port.flag { AnyPrimitive::Bool(same(x)) } else { AnyPrimitive::Float(same(x)) });
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ pub(crate) fn same<X: 'static, Y: 'static>(x: X) -> Y {
 }
 
 /// True if a tensor of the engine has one element that is repeated along all axes.
-pub(crate) fn is_repeated<B: Backend>(x: &Any<B>) -> bool {
+pub(crate) fn is_repeated<B: Backend>(x: &AnyPrimitive<B>) -> bool {
     if !is_engine::<B>() {
         return false;
     }
@@ -114,12 +114,12 @@ pub(crate) fn is_repeated<B: Backend>(x: &Any<B>) -> bool {
 }
 
 /// Unwraps the engine's tensor.
-pub(crate) fn engine<B: Backend>(x: Any<B>) -> AnyTensor {
+pub(crate) fn engine<B: Backend>(x: AnyPrimitive<B>) -> AnyTensor {
     let x: T4aTensor = match x {
-        Any::Float(x) => same(x),
-        Any::Int(x) => same(x),
-        Any::Bool(x) => same(x),
-        Any::Quantized(x) => same(*x),
+        AnyPrimitive::Float(x) => same(x),
+        AnyPrimitive::Int(x) => same(x),
+        AnyPrimitive::Bool(x) => same(x),
+        AnyPrimitive::Quantized(x) => same(*x),
     };
     x.into_any()
 }
@@ -137,20 +137,20 @@ pub(crate) fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
 
 /// Buffer of an output during execution.
 #[derive(Clone, Copy)]
-pub(super) struct Target(SendPtr<u8>);
+pub(super) struct OutputBuffer(SendPtr<u8>);
 
-impl Target {
+impl OutputBuffer {
     /// Address of the first element.
     pub(super) fn at<T>(self) -> *mut T {
         self.0.get().cast()
     }
 }
 
-fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, Target)> {
+fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, OutputBuffer)> {
     let layout = Layout::contiguous("fused", &port.shape, size)?;
     let mut buffer = Buffer::alloc(layout.numel() * size)?;
     let at = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
-    Ok((buffer, layout, Target(SendPtr(at))))
+    Ok((buffer, layout, OutputBuffer(SendPtr(at))))
 }
 
 fn typed<T: Element>(
@@ -167,16 +167,16 @@ fn typed<T: Element>(
 fn sources<'a, T: Element>(
     all: &'a [Option<Tensor<T>>],
     inputs: &[Port],
-) -> Vec<Option<Source<'a, T>>> {
+) -> Vec<Option<OperandAccess<'a, T>>> {
     let one = |(x, port): (&'a Option<Tensor<T>>, &Port)| {
         let x = x.as_ref()?;
         let by_row = port.by_row && !port.row;
-        Some(Source::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape, by_row))
+        Some(OperandAccess::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape, by_row))
     };
     all.iter().zip(inputs).map(one).collect()
 }
 
-fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>> {
+fn run<T: FusedFloat>(plan: &FusionPlan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>> {
     let operands: Vec<AnyTensor> = operands.into_iter().map(squeezed).collect::<Result<_>>()?;
     let (floats, flags) = (
         typed::<T>(&operands, &plan.inputs, false)?,
@@ -187,7 +187,7 @@ fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>>
     let size = |port: &Port| if port.flag { 1 } else { size_of::<T>() };
     let outputs: Vec<_> =
         plan.outputs.iter().map(|port| allocate(port, size(port))).collect::<Result<_>>()?;
-    let targets: Vec<Target> = outputs.iter().map(|output| output.2).collect();
+    let targets: Vec<OutputBuffer> = outputs.iter().map(|output| output.2).collect();
 
     let elements = plan.rows * plan.n;
     if elements > 0 {
@@ -197,12 +197,12 @@ fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>>
         let chunk = (CHUNK / plan.n).max(1).next_multiple_of(block);
         let chunks = plan.rows.div_ceil(chunk);
         let numbers = plan.numbers.iter().map(|&x| T::from_f64(x)).collect();
-        let body = Body { plan, floats, flags, targets, numbers, block };
+        let body = BlockContext { plan, floats, flags, targets, numbers, block };
         for_each(chunks, chunks > 1 && worthwhile(elements, plan.cost), &|c| {
             body.rows(c * chunk, plan.rows.min((c + 1) * chunk));
         });
     }
-    let finish = |((buffer, layout, _), port): ((Buffer, Layout, Target), &Port)| {
+    let finish = |((buffer, layout, _), port): ((Buffer, Layout, OutputBuffer), &Port)| {
         let dtype = if port.flag { DType::Bool } else { T::DTYPE };
         // SAFETY: every row has been written by the instruction that stores this output; booleans are written as values
         // of type `bool`.
@@ -212,18 +212,18 @@ fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>>
 }
 
 /// State shared by all blocks.
-struct Body<'a, T: Lane> {
-    plan: &'a Plan,
-    floats: Vec<Option<Source<'a, T>>>,
-    flags: Vec<Option<Source<'a, bool>>>,
-    targets: Vec<Target>,
+struct BlockContext<'a, T: FusedFloat> {
+    plan: &'a FusionPlan,
+    floats: Vec<Option<OperandAccess<'a, T>>>,
+    flags: Vec<Option<OperandAccess<'a, bool>>>,
+    targets: Vec<OutputBuffer>,
     /// Scalar constants of the chains.
     numbers: Vec<T>,
     /// Rows per block.
     block: usize,
 }
 
-impl<'a, T: Lane> Body<'a, T> {
+impl<'a, T: FusedFloat> BlockContext<'a, T> {
     fn rows(&self, start: usize, end: usize) {
         let (plan, n) = (self.plan, self.plan.n);
         let [floats, flags] = plan.registers;
@@ -236,7 +236,7 @@ impl<'a, T: Lane> Body<'a, T> {
         let mut sums = vec![T::ZERO; totals.max().unwrap_or(0) * parts::<T>()];
         let sums = sums.as_mut_ptr();
         let (outputs, numbers) = (&self.targets[..], &self.numbers[..]);
-        let memory = Memory { bank: &floats, sources: &self.floats, outputs, numbers, sums };
+        let memory = ThreadMemory { bank: &floats, sources: &self.floats, outputs, numbers, sums };
         let mut links = Links::new(plan, &memory);
         for at in (start..end).step_by(self.block) {
             let rows = self.block.min(end - at);
@@ -248,7 +248,7 @@ impl<'a, T: Lane> Body<'a, T> {
                     // written.
                     Stage::Chain(chain) => unsafe {
                         let sources = &self.floats[..];
-                        let memory = Memory { bank: &floats, sources, outputs, numbers, sums };
+                        let memory = ThreadMemory { bank: &floats, sources, outputs, numbers, sums };
                         links.run(chain, at, rows, &memory);
                     },
                     Stage::FusedOp(op) => self.op(op, at, rows, &mut floats, &mut flags),

@@ -3,7 +3,7 @@
 use t4a_algebra::Scalar;
 
 /// Access pattern of an operand in memory.
-pub(super) enum Source<'a, T> {
+pub(super) enum OperandAccess<'a, T> {
     /// One element per element of the level's shape.
     Each(&'a [T]),
     /// One element, broadcast to all.
@@ -14,7 +14,7 @@ pub(super) enum Source<'a, T> {
     Walk { x: &'a [T], axes: Vec<(usize, usize)> },
 }
 
-impl<'a, T: Scalar> Source<'a, T> {
+impl<'a, T: Scalar> OperandAccess<'a, T> {
     /// `by_row`: all instructions that read the operand execute the rows one by one.
     pub(super) fn new(x: &'a [T], shape: &[usize], level: &[usize], by_row: bool) -> Self {
         if shape == level {

@@ -11,7 +11,7 @@ use crate::backend::Traced;
 use crate::call::Call;
 use crate::fuse::Elementwise;
 use crate::tensor::{BoolKind, TracedTensor};
-use crate::words::Place;
+use crate::words::EncodedDevice;
 
 methods! {
     impl BoolTensorOps, bools {
@@ -33,7 +33,7 @@ methods! {
             let mut call = Call::new("bool_to_device");
             let at = call.take(tensor);
             call.run(
-                (at, Place(device.clone())),
+                (at, EncodedDevice(device.clone())),
                 |(at, device), frame| B::bool_to_device(frame.take::<BoolKind>(*at), &device.0),
                 |_| None,
             )

@@ -13,7 +13,7 @@ use super::{methods, unrecorded};
 use crate::backend::Traced;
 use crate::call::Call;
 use crate::tensor::{IntKind, TracedTensor};
-use crate::words::Place;
+use crate::words::EncodedDevice;
 
 methods! {
     impl IntTensorOps, ints {
@@ -35,7 +35,7 @@ methods! {
             let mut call = Call::new("int_to_device");
             let at = call.take(tensor);
             call.run(
-                (at, Place(device.clone())),
+                (at, EncodedDevice(device.clone())),
                 |(at, device), frame| B::int_to_device(frame.take::<IntKind>(*at), &device.0),
                 |_| None,
             )
@@ -69,7 +69,7 @@ methods! {
             dtype: IntDType,
         ) -> IntTensor<Self> {
             Call::new("int_random").random().run(
-                (shape, distribution, Place(device.clone()), dtype),
+                (shape, distribution, EncodedDevice(device.clone()), dtype),
                 |(shape, distribution, device, dtype), _| {
                     B::int_random(shape.clone(), *distribution, &device.0, *dtype)
                 },

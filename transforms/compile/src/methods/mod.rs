@@ -9,8 +9,8 @@ use burn_backend::{Backend, Distribution, FloatDType, IntDType, Shape};
 use crate::backend::Traced;
 use crate::call::made;
 use crate::recording::Made;
-use crate::tensor::{FloatKind, IntKind, Kind, TracedTensor};
-use crate::words::{Place, Word, read};
+use crate::tensor::{FloatKind, IntKind, PrimitiveKind, TracedTensor};
+use crate::words::{EncodedDevice, Word, read};
 
 mod activation;
 mod bool;
@@ -71,7 +71,7 @@ use methods;
 impl<B: Backend> TransactionOps<Self> for Traced<B> {}
 
 /// Unwraps the tensor of the inner backend; a recording that contains it fails.
-fn unrecorded<B: Backend, K: Kind<B>>(
+fn unrecorded<B: Backend, K: PrimitiveKind<B>>(
     operation: &'static str,
     x: TracedTensor<B, K>,
 ) -> K::Primitive {
@@ -101,7 +101,7 @@ fn own<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static str, Made<B>)
         "float_random" => (
             "float_random",
             made::<B, TracedTensor<B, FloatKind>, _>(
-                read::<(Shape, Distribution, Place<B::Device>, FloatDType)>(words)?,
+                read::<(Shape, Distribution, EncodedDevice<B::Device>, FloatDType)>(words)?,
                 |(shape, distribution, device, dtype), _| {
                     B::float_random(shape.clone(), *distribution, &device.0, *dtype)
                 },
@@ -111,7 +111,7 @@ fn own<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static str, Made<B>)
         "int_random" => (
             "int_random",
             made::<B, TracedTensor<B, IntKind>, _>(
-                read::<(Shape, Distribution, Place<B::Device>, IntDType)>(words)?,
+                read::<(Shape, Distribution, EncodedDevice<B::Device>, IntDType)>(words)?,
                 |(shape, distribution, device, dtype), _| {
                     B::int_random(shape.clone(), *distribution, &device.0, *dtype)
                 },

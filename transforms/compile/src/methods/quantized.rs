@@ -9,7 +9,7 @@ use super::{methods, unrecorded};
 use crate::backend::Traced;
 use crate::call::Call;
 use crate::tensor::{QuantizedKind, TracedTensor};
-use crate::words::Place;
+use crate::words::EncodedDevice;
 
 methods! {
     impl QTensorOps, quantized {
@@ -31,7 +31,7 @@ methods! {
             let mut call = Call::new("q_to_device");
             let at = call.take(tensor);
             call.run(
-                (at, Place(device.clone())),
+                (at, EncodedDevice(device.clone())),
                 |(at, device), frame| B::q_to_device(frame.take::<QuantizedKind>(*at), &device.0),
                 |_| None,
             )

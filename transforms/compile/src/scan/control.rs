@@ -1,5 +1,5 @@
-//! Loops that end by a test or at a solution, and branches: programs that run as eager loops and choices run their bodies.
-//! Tests, indices and changes are read when the function runs, not when it is recorded.
+//! While loops, fixed points and branches as single instructions. Their bodies are recorded once and run as programs; tests,
+//! branch indices and convergence are evaluated when the compiled function runs, not when it is recorded.
 
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
@@ -7,30 +7,30 @@ use burn_t4a::ext::scan::{FixedPoint, Flat, Repeated, Result, ScanError, Steps};
 use t4a_scan::body;
 use t4a_tensor::TensorError;
 
-use super::{Body, instruction, record, stepwise};
+use super::{RecordedBody, instruction, record, stepwise};
 use crate::backend::Traced;
 use crate::operation::{any, value};
-use crate::tensor::Any;
+use crate::tensor::AnyPrimitive;
 
-type Values<B> = Flat<Floats<Traced<B>>>;
+type RecordedLeaves<B> = Flat<Floats<Traced<B>>>;
 
-/// A body that can be an instruction.
+/// Records the body of a loop or a branch.
 ///
 /// # Errors
-/// Those of the body. The inner error is the reason that a body cannot be recorded.
+/// The errors of the body. The inner error is the reason for which a body cannot be recorded.
 fn recorded<B: Operations>(
     steps: &Steps<Floats<Traced<B>>>,
     consts: &[Operand<Traced<B>>],
     carry: &[Operand<Traced<B>>],
     x: &[Operand<Traced<B>>],
-) -> Result<std::result::Result<Body<B>, &'static str>> {
-    // An x here is not an element of a leading axis.
+) -> Result<std::result::Result<RecordedBody<B>, &'static str>> {
+    // `record` expects xs with a leading axis of steps.
     let stacked = |x: &Operand<Traced<B>>| x.reshape(&[&[1], &x.shape()[..]].concat());
     record(steps, consts, carry, &x.iter().map(stacked).collect::<Vec<_>>())
 }
 
-/// Steps below whose captured values are the consts from `at` on.
-fn with_captured<B: Operations>(body: &Body<B>, at: usize) -> Steps<Floats<B>> {
+/// Steps on the inner backend. The captured values are read from the consts, from index `at` on.
+fn with_captured<B: Operations>(body: &RecordedBody<B>, at: usize) -> Steps<Floats<B>> {
     let (own, consts, captured) = (stepwise::steps(body), body.counts[0], body.captured.len());
     let steps = own.clone();
     steps.with_body(move |all: Flat<Floats<B>>, carry, x| {
@@ -39,24 +39,24 @@ fn with_captured<B: Operations>(body: &Body<B>, at: usize) -> Steps<Floats<B>> {
     })
 }
 
-/// The last carry of a loop, or the result of its reverse sweep, as one instruction.
+/// Final carry of a while loop, or the result of its reverse pass, as one instruction.
 ///
 /// # Errors
-/// Those of the steps.
+/// The errors of the steps.
 pub(super) fn iterate<B: Operations>(
     repeated: Repeated<Floats<Traced<B>>>,
-    [consts, init, given]: [Values<B>; 3],
-) -> Result<Values<B>> {
+    [consts, init, given]: [RecordedLeaves<B>; 3],
+) -> Result<RecordedLeaves<B>> {
     let Repeated { test, body, back, limit } = &repeated;
     let back = back.as_ref().map(|back| recorded(back, &consts, &given, &init)).transpose()?;
     let bodies = (recorded(test, &consts, &init, &[])?, recorded(body, &consts, &init, &[])?);
     let (test, body, back) = match (bodies, back.transpose()) {
         ((Ok(test), Ok(body)), Ok(back)) => (test, body, back),
-        // The read of the test ends the recording, which says so.
+        // Executed eagerly: reading the test ends the recording, with an error that names the reason.
         _ => return body::iterate(&repeated, &consts, init, given),
     };
-    let mut captured: Values<B> = Vec::new();
-    let mut below = |body: &Body<B>| {
+    let mut captured: RecordedLeaves<B> = Vec::new();
+    let mut below = |body: &RecordedBody<B>| {
         let at = consts.len() + captured.len();
         captured.extend(body.captured.iter().cloned());
         with_captured(body, at)
@@ -68,7 +68,7 @@ pub(super) fn iterate<B: Operations>(
         limit: *limit,
     };
     let counts = [consts.len() + captured.len(), init.len()];
-    let run = move |all: Vec<Any<B>>| {
+    let run = move |all: Vec<AnyPrimitive<B>>| {
         let mut all = all.into_iter().map(value);
         let consts: Vec<Operand<B>> = all.by_ref().take(counts[0]).collect();
         let init = all.by_ref().take(counts[1]).collect();
@@ -79,22 +79,22 @@ pub(super) fn iterate<B: Operations>(
     instruction("while_loop", all, run)
 }
 
-/// The solution of a fixed point, as one instruction that iterates its program.
+/// Fixed point as one instruction that iterates the program of its body.
 ///
 /// # Errors
-/// Those of the steps.
+/// The errors of the steps.
 pub(super) fn fixed_point<B: Operations>(
     steps: Steps<Floats<Traced<B>>>,
-    consts: Values<B>,
-    init: Values<B>,
+    consts: RecordedLeaves<B>,
+    init: RecordedLeaves<B>,
     settings: &FixedPoint,
-) -> Result<Values<B>> {
+) -> Result<RecordedLeaves<B>> {
     let Ok(body) = recorded(&steps, &consts, &init, &[])? else {
         return body::fixed_point(&steps, &consts, init, settings);
     };
     let (below, settings) = (with_captured(&body, consts.len()), *settings);
     let count = consts.len() + body.captured.len();
-    let run = move |all: Vec<Any<B>>| {
+    let run = move |all: Vec<AnyPrimitive<B>>| {
         let mut consts: Vec<Operand<B>> = all.into_iter().map(value).collect();
         let init = consts.split_off(count);
         let x = body::fixed_point(&below, &consts, init, &settings)?;
@@ -103,23 +103,23 @@ pub(super) fn fixed_point<B: Operations>(
     instruction("fixed_point", consts.iter().chain(&body.captured).chain(&init), run)
 }
 
-/// The results of the branch that an index takes, as one instruction that contains all of them.
+/// Results of the branch selected by an index, as one instruction that contains the programs of all branches.
 ///
 /// # Errors
-/// Those of the branches; `Branches` if their results differ.
+/// The errors of the branches; `Branches` if their results differ in number, shape or dtype.
 pub(super) fn switch<B: Operations>(
     index: Operand<Traced<B>>,
     branches: Vec<Steps<Floats<Traced<B>>>>,
-    operands: Values<B>,
-) -> Result<Values<B>> {
-    let mut bodies: Vec<Body<B>> = Vec::new();
+    operands: RecordedLeaves<B>,
+) -> Result<RecordedLeaves<B>> {
+    let mut bodies: Vec<RecordedBody<B>> = Vec::new();
     for branch in &branches {
         match recorded(branch, &operands, &[], &[])? {
             Ok(body) => bodies.push(body),
             Err(_) => return body::switch(&index, &branches, &operands),
         }
     }
-    let metas = |body: &Body<B>| {
+    let metas = |body: &RecordedBody<B>| {
         let of = |id: &usize| body.source.metas[*id].clone();
         body.source.outputs.iter().map(of).collect::<Vec<_>>()
     };
@@ -132,14 +132,14 @@ pub(super) fn switch<B: Operations>(
         });
         return Err(ScanError::Branches { branch, first, other });
     }
-    let mut captured: Values<B> = Vec::new();
-    let below = |body: &Body<B>| {
+    let mut captured: RecordedLeaves<B> = Vec::new();
+    let below = |body: &RecordedBody<B>| {
         let at = operands.len() + captured.len();
         captured.extend(body.captured.iter().cloned());
         with_captured(body, at)
     };
     let below: Vec<Steps<Floats<B>>> = bodies.iter().map(below).collect();
-    let run = move |all: Vec<Any<B>>| {
+    let run = move |all: Vec<AnyPrimitive<B>>| {
         let all: Vec<Operand<B>> = all.into_iter().map(value).collect();
         let (index, operands) =
             all.split_first().ok_or_else(|| TensorError::value("switch", "no index"))?;

@@ -5,7 +5,7 @@ use burn_t4a::ext::custom::{CustomBackend, CustomError, JvpRule, OperandList, Re
 use super::instruction;
 use crate::backend::Traced;
 use crate::operation::{any, value};
-use crate::tensor::Any;
+use crate::tensor::AnyPrimitive;
 
 /// Records a call on the backend below as one instruction.
 ///
@@ -16,7 +16,7 @@ fn recorded<B: CustomBackend>(
     x: &OperandList<Traced<B>>,
     run: impl Fn(OperandList<B>) -> Result<OperandList<B>> + Send + Sync + 'static,
 ) -> Result<OperandList<Traced<B>>> {
-    instruction(name, x, move |x: Vec<Any<B>>| {
+    instruction(name, x, move |x: Vec<AnyPrimitive<B>>| {
         let results = run(x.into_iter().map(value).collect())?;
         Ok::<_, CustomError>(results.into_iter().map(any).collect())
     })

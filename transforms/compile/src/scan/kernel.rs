@@ -1,20 +1,20 @@
-//! One instruction over the arena.
+//! Kernels: one instruction over the arena each.
 //!
-//! Few elements are known at compile time: a step of a filter of few states is loads, a handful of
-//! multiply-adds and stores. Everything else runs by the loops of the fused groups, products by `products`.
+//! Binary functions of few elements are compiled for their size, since a step of a filter with few states consists of a few
+//! loads, multiply-adds and stores. Other elementwise functions use the loops of fused groups, products those of `products`.
 
 use std::marker::PhantomData;
 
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::products::Sizes;
-use crate::fuse::kernel::{self as fused, Lane};
-use crate::fuse::{Binary, Elementwise};
+use crate::fuse::kernel::{self as fused, FusedFloat};
+use crate::fuse::{BinaryOp, Elementwise};
 
-/// The kinds of kernels.
+/// Operation of a kernel, as needed by the machine code generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// `Inst::what`; the operands that are one number for all elements.
+pub(super) enum KernelKind {
+    /// The elementwise function `ArenaInst::what`. The flags mark operands with one element for all results.
     Each([bool; 2]),
     Gather,
     Copy,
@@ -22,38 +22,38 @@ pub(super) enum Kind {
     Product,
 }
 
-/// The ranges that a kernel reads and writes: offsets of the arena, and sizes.
+/// Kernel call: offsets and sizes of the ranges of the arena that it reads and writes.
 #[derive(Clone, Debug)]
-pub(super) struct Inst<T> {
-    pub(super) run: Kernel<T>,
-    /// Machine code alone reads it.
+pub(super) struct ArenaInst<T> {
+    pub(super) run: KernelFn<T>,
+    /// Read by the machine code generator only.
     #[cfg_attr(not(feature = "jit"), allow(dead_code))]
-    pub(super) kind: Kind,
+    pub(super) kind: KernelKind,
     /// Offsets of the operands.
     pub(super) a: usize,
     pub(super) b: usize,
     pub(super) c: usize,
     pub(super) out: usize,
-    /// Elements of the result, and of the operand of a sum, of which those that follow each other belong to `inner` sums.
+    /// Number of elements of the result (`n`) and, for sums, of the operand (`k`). The size of the axes behind the summed
+    /// axis is `inner`.
     pub(super) n: usize,
     pub(super) k: usize,
     pub(super) inner: usize,
-    /// Of a product.
+    /// Sizes of a product.
     pub(super) sizes: Sizes,
     pub(super) scalar: T,
     pub(super) what: Option<Elementwise>,
-    /// The source of each element.
+    /// Offset of the source of each element, for gathers.
     pub(super) table: Box<[usize]>,
 }
 
 /// # Safety
-/// The pointer is that of an arena to which all ranges of the instruction belong; the result overlaps no
-/// operand.
-pub(super) type Kernel<T> = unsafe fn(*mut T, &Inst<T>);
+/// The pointer is the start of an arena that contains all ranges of the instruction; the result overlaps no operand.
+pub(super) type KernelFn<T> = unsafe fn(*mut T, &ArenaInst<T>);
 
-impl<T: Lane> Inst<T> {
+impl<T: FusedFloat> ArenaInst<T> {
     pub(super) fn new(
-        (run, kind): (Kernel<T>, Kind),
+        (run, kind): (KernelFn<T>, KernelKind),
         [a, b, c]: [usize; 3],
         out: usize,
         n: usize,
@@ -63,7 +63,7 @@ impl<T: Lane> Inst<T> {
         Self { run, kind, a, b, c, out, n, k: 0, inner: 1, sizes, scalar, what: None, table }
     }
 
-    /// True if it reads and writes the first `len` elements only.
+    /// True if all elements that it reads or writes have offsets below `len`.
     pub(super) fn fits(&self, len: usize) -> bool {
         let Self { a, b, c, out, n, k, sizes, .. } = *self;
         let [of_a, of_b, of_out] = if sizes.batch > 0 { sizes.lens() } else { [n.max(k), n, n] };
@@ -76,20 +76,20 @@ impl<T: Lane> Inst<T> {
 }
 
 /// # Safety
-/// `at + n` elements are the arena's, and nobody writes to them.
+/// Elements `at .. at + n` are inside the arena and are not written during the lifetime of the slice.
 unsafe fn read<'a, T>(arena: *mut T, at: usize, n: usize) -> &'a [T] {
     // SAFETY: as the caller promises.
     unsafe { std::slice::from_raw_parts(arena.add(at), n) }
 }
 
 /// # Safety
-/// `at + n` elements are the arena's, and nobody else reads or writes them.
+/// Elements `at .. at + n` are inside the arena and are not accessed otherwise during the lifetime of the slice.
 unsafe fn write<'a, T>(arena: *mut T, at: usize, n: usize) -> &'a mut [T] {
     // SAFETY: as the caller promises.
     unsafe { std::slice::from_raw_parts_mut(arena.add(at), n) }
 }
 
-/// Functions of two numbers that are one instruction.
+/// Binary functions that compile to one machine instruction.
 pub(super) trait Two<T> {
     fn of(a: T, b: T) -> T;
 }
@@ -97,7 +97,7 @@ pub(super) trait Two<T> {
 macro_rules! twos {
     ($($name:ident |$a:ident, $b:ident| $of:expr;)*) => {$(
         pub(super) enum $name {}
-        impl<T: Lane> Two<T> for $name {
+        impl<T: FusedFloat> Two<T> for $name {
             #[inline(always)]
             fn of($a: T, $b: T) -> T {
                 $of
@@ -113,27 +113,31 @@ twos! {
     Div |a, b| t4a_algebra::Real::div(a, b);
 }
 
-/// The operand of two that is one number for all elements.
+/// Values of the parameter `ONE`: the operand that is broadcast from one element.
 const NONE: u8 = 0;
 const LEFT: u8 = 1;
 const RIGHT: u8 = 2;
-/// The right one is part of the instruction.
+/// The right operand is the constant `ArenaInst::scalar`.
 const STATIC: u8 = 3;
 
-/// `outᵢ = f(aᵢ, bᵢ)`; `N` elements, or as many as the instruction says if it is 0.
-unsafe fn two<T: Lane, F: Two<T>, const N: usize, const ONE: u8>(arena: *mut T, i: &Inst<T>) {
-    let each = Each::<T, F, ONE> { arena, i, n: if N == 0 { i.n } else { N }, of: PhantomData };
+/// `outᵢ = f(aᵢ, bᵢ)` for `N` elements, or for `i.n` elements if N = 0.
+unsafe fn two<T: FusedFloat, F: Two<T>, const N: usize, const ONE: u8>(
+    arena: *mut T,
+    i: &ArenaInst<T>,
+) {
+    let each =
+        ElementLoop::<T, F, ONE> { arena, i, n: if N == 0 { i.n } else { N }, of: PhantomData };
     if N == 0 { dispatch(each) } else { each.run() }
 }
 
-struct Each<'a, T, F, const ONE: u8> {
+struct ElementLoop<'a, T, F, const ONE: u8> {
     arena: *mut T,
-    i: &'a Inst<T>,
+    i: &'a ArenaInst<T>,
     n: usize,
     of: PhantomData<F>,
 }
 
-impl<T: Lane, F: Two<T>, const ONE: u8> Loop for Each<'_, T, F, ONE> {
+impl<T: FusedFloat, F: Two<T>, const ONE: u8> Loop for ElementLoop<'_, T, F, ONE> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -155,7 +159,7 @@ impl<T: Lane, F: Two<T>, const ONE: u8> Loop for Each<'_, T, F, ONE> {
     }
 }
 
-fn sized<T: Lane, F: Two<T>, const ONE: u8>(n: usize) -> Kernel<T> {
+fn sized<T: FusedFloat, F: Two<T>, const ONE: u8>(n: usize) -> KernelFn<T> {
     match n {
         1 => two::<T, F, 1, ONE>,
         2 => two::<T, F, 2, ONE>,
@@ -169,12 +173,13 @@ fn sized<T: Lane, F: Two<T>, const ONE: u8>(n: usize) -> Kernel<T> {
     }
 }
 
-/// The way two operands of these numbers of elements are combined without a copy; the last: a static one.
-fn of_two<T: Lane, F: Two<T>>(
+/// Kernel for operands with `sizes` elements, one of which may be broadcast from one element. `fixed`: the right operand is
+/// a constant. `None` if another broadcast is required.
+fn of_two<T: FusedFloat, F: Two<T>>(
     n: usize,
     sizes: [usize; 2],
     fixed: bool,
-) -> Option<(Kernel<T>, Kind)> {
+) -> Option<(KernelFn<T>, KernelKind)> {
     let (run, one) = match (fixed, sizes) {
         (true, _) => (sized::<T, F, STATIC>(n), [false; 2]),
         (_, [a, b]) if a == n && b == n => (sized::<T, F, NONE>(n), [false; 2]),
@@ -182,15 +187,15 @@ fn of_two<T: Lane, F: Two<T>>(
         (_, [a, 1]) if a == n => (sized::<T, F, RIGHT>(n), [false, true]),
         _ => return None,
     };
-    Some((run, Kind::Each(one)))
+    Some((run, KernelKind::Each(one)))
 }
 
-/// A kernel for numbers of few elements, if there is one.
-pub(super) fn small<T: Lane>(
+/// Size-specialised kernel of a binary function, with its constant; `None` for functions without one.
+pub(super) fn small<T: FusedFloat>(
     what: Elementwise,
     n: usize,
     sizes: [usize; 2],
-) -> Option<((Kernel<T>, Kind), T)> {
+) -> Option<((KernelFn<T>, KernelKind), T)> {
     let (f, scalar) = match what {
         Elementwise::Binary(f) => (f, None),
         Elementwise::Scalar(f, c) => (f, Some(T::from_f64(c))),
@@ -198,17 +203,17 @@ pub(super) fn small<T: Lane>(
     };
     let fixed = scalar.is_some();
     let run = match f {
-        Binary::Add => of_two::<T, Add>(n, sizes, fixed),
-        Binary::Sub => of_two::<T, Sub>(n, sizes, fixed),
-        Binary::Mul => of_two::<T, Mul>(n, sizes, fixed),
-        Binary::Div => of_two::<T, Div>(n, sizes, fixed),
+        BinaryOp::Add => of_two::<T, Add>(n, sizes, fixed),
+        BinaryOp::Sub => of_two::<T, Sub>(n, sizes, fixed),
+        BinaryOp::Mul => of_two::<T, Mul>(n, sizes, fixed),
+        BinaryOp::Div => of_two::<T, Div>(n, sizes, fixed),
         _ => None,
     };
     run.map(|run| (run, scalar.unwrap_or(T::ZERO)))
 }
 
 /// [`apply`] to operands of `n` elements.
-pub(super) unsafe fn each<T: Lane>(arena: *mut T, i: &Inst<T>) {
+pub(super) unsafe fn each<T: FusedFloat>(arena: *mut T, i: &ArenaInst<T>) {
     let Some(what) = i.what else { return };
     // SAFETY: ranges of the instruction; the result overlaps no operand.
     let (a, b, c, out) = unsafe {
@@ -222,8 +227,8 @@ pub(super) unsafe fn each<T: Lane>(arena: *mut T, i: &Inst<T>) {
     apply(what, [a, b, c], out);
 }
 
-/// An elementwise function. Truth values are 1 and 0.
-pub(super) fn apply<T: Lane>(what: Elementwise, [a, b, c]: [&[T]; 3], out: &mut [T]) {
+/// Applies an elementwise function. Booleans are represented by 1 and 0.
+pub(super) fn apply<T: FusedFloat>(what: Elementwise, [a, b, c]: [&[T]; 3], out: &mut [T]) {
     let of = T::from_f64;
     let truth = |x: bool| if x { T::ONE } else { T::ZERO };
     match what {
@@ -257,7 +262,7 @@ pub(super) fn apply<T: Lane>(what: Elementwise, [a, b, c]: [&[T]; 3], out: &mut 
 }
 
 /// `outᵢ = arena[tableᵢ]`.
-pub(super) unsafe fn gather<T: Lane>(arena: *mut T, i: &Inst<T>) {
+pub(super) unsafe fn gather<T: FusedFloat>(arena: *mut T, i: &ArenaInst<T>) {
     // SAFETY: ranges and table of the instruction; the result overlaps no operand.
     unsafe {
         let out = arena.add(i.out);
@@ -268,7 +273,7 @@ pub(super) unsafe fn gather<T: Lane>(arena: *mut T, i: &Inst<T>) {
 }
 
 /// `out = a`.
-pub(super) unsafe fn copy<T: Lane>(arena: *mut T, i: &Inst<T>) {
+pub(super) unsafe fn copy<T: FusedFloat>(arena: *mut T, i: &ArenaInst<T>) {
     // SAFETY: ranges of the instruction, which do not overlap.
     unsafe {
         let (a, out) = (arena.add(i.a), arena.add(i.out));
@@ -278,8 +283,9 @@ pub(super) unsafe fn copy<T: Lane>(arena: *mut T, i: &Inst<T>) {
     }
 }
 
-/// `out[m, n] = scalar · Σₖ a[m, k, n]`, `n` of the instruction being all of the results.
-pub(super) unsafe fn sum<T: Lane>(arena: *mut T, i: &Inst<T>) {
+/// `out[m, i] = Σₖ a[m, k, i] / scalar` with i below `inner`; `ArenaInst::n` is the number of results, `ArenaInst::k` that of
+/// the elements of a.
+pub(super) unsafe fn sum<T: FusedFloat>(arena: *mut T, i: &ArenaInst<T>) {
     let inner = i.inner;
     let terms = i.k / i.n.max(1);
     // SAFETY: ranges of the instruction; the result overlaps no operand.

@@ -1,51 +1,52 @@
-//! Steps over a few numbers as machine code: the same operations in the same order, with numbers in registers that
-//! kernels hand to each other through memory.
+//! Machine code for steps of few values: the operations of the kernels in the same order, with intermediate values in
+//! registers instead of the arena.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use burn_backend::Backend;
-use t4a_jit::{Code, Function, Id, Number, Program, Stream};
+use t4a_jit::{Function, MachineCode, StepProgram, Stream, ValueDef, ValueId};
 
-use super::build::{Line, Loop};
-use super::kernel::{Inst, Kind, apply};
+use super::build::{ScanInstruction, ScanProgram};
+use super::kernel::{ArenaInst, KernelKind, apply};
 use super::products::Sizes;
-use crate::fuse::kernel::Lane;
-use crate::fuse::{Binary, Elementwise, Unary};
+use crate::fuse::kernel::FusedFloat;
+use crate::fuse::{BinaryOp, Elementwise, UnaryOp};
 
-/// Steps from which a scan is worth its compilation. It depends on nothing else, so that all calls have the same bits.
+/// Minimum number of steps for machine code. The choice depends on the program and this number only, so that all calls have
+/// bitwise equal results.
 const STEPS: usize = 500;
 
-/// Numbers of the largest program, and per kernel: where a kernel has more of them, it is faster.
+/// Maximum number of values of a program, and the maximum average cost per kernel: kernels are faster above it.
 const NUMBERS: usize = 4096;
 const PER_LINE: usize = 24;
 
-/// The cost of calling a function, in numbers.
+/// Cost of a function call, in units of one arithmetic operation.
 const CALL: usize = 8;
 
-/// The machine code of a loop, and what its calls refer to.
+/// Machine code of the steps, and the functions that it calls.
 pub(super) struct Machine<T> {
-    pub(super) code: Code<T>,
+    pub(super) code: MachineCode<T>,
     _functions: Vec<Arc<Elementwise>>,
 }
 
-impl<T: Lane> Machine<T> {
-    /// The code for the steps of a loop, if that is faster than kernels and there is code for this machine.
-    pub(super) fn new<B: Backend>(l: &Loop<T, B>) -> Option<Self> {
+impl<T: FusedFloat> Machine<T> {
+    /// Compiles the steps; `None` if kernels are faster or the machine is not supported.
+    pub(super) fn new<B: Backend>(l: &ScanProgram<T, B>) -> Option<Self> {
         if l.length < STEPS {
             return None;
         }
         let Lowered { program, functions } = Lower::new(l).run()?;
-        Some(Self { code: Code::new(&program).ok()?, _functions: functions })
+        Some(Self { code: MachineCode::new(&program).ok()?, _functions: functions })
     }
 }
 
-/// An elementwise function of single numbers.
+/// Applies an elementwise function to scalars.
 ///
 /// # Safety
-/// `data` is the address of the function.
-unsafe extern "C" fn call<T: Lane>(data: *const u8, a: T, b: T, c: T) -> T {
+/// `data` points to an [`Elementwise`].
+unsafe extern "C" fn call<T: FusedFloat>(data: *const u8, a: T, b: T, c: T) -> T {
     // SAFETY: as the caller promises.
     let what = unsafe { *data.cast::<Elementwise>() };
     let mut out = [T::ZERO];
@@ -54,31 +55,31 @@ unsafe extern "C" fn call<T: Lane>(data: *const u8, a: T, b: T, c: T) -> T {
 }
 
 struct Lower<'a, T, B: Backend> {
-    of: &'a Loop<T, B>,
-    program: Program<T>,
-    /// The current numbers of elements of the arena.
-    state: HashMap<usize, Id>,
+    of: &'a ScanProgram<T, B>,
+    program: StepProgram<T>,
+    /// Current value of each element of the arena, by offset.
+    state: HashMap<usize, ValueId>,
     functions: Vec<Arc<Elementwise>>,
-    /// The elements of carries.
+    /// Ranges of the carries in the arena.
     carries: Vec<Range<usize>>,
     cost: usize,
 }
 
 struct Lowered<T> {
-    program: Program<T>,
+    program: StepProgram<T>,
     functions: Vec<Arc<Elementwise>>,
 }
 
-impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
-    fn new(of: &'a Loop<T, B>) -> Self {
+impl<'a, T: FusedFloat, B: Backend> Lower<'a, T, B> {
+    fn new(of: &'a ScanProgram<T, B>) -> Self {
         let [consts, carries, _] = of.counts;
         let carries =
             of.inputs[consts..consts + carries].iter().map(|x| x.at..x.at + x.n).collect();
-        let (program, state, functions) = (Program::default(), HashMap::new(), Vec::new());
+        let (program, state, functions) = (StepProgram::default(), HashMap::new(), Vec::new());
         Self { of, program, state, functions, carries, cost: 0 }
     }
 
-    /// The program of all steps; `None` if kernels are faster.
+    /// Lowers a step; `None` if kernels are faster.
     fn run(mut self) -> Option<Lowered<T>> {
         let [consts, carries, xs] = self.of.counts;
         let given = self.of.given.iter().map(|(_, at, with)| (*at, with.sizes.m * with.sizes.n));
@@ -86,14 +87,14 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
         for (stream, (at, elements)) in xs.chain(given).enumerate() {
             self.program.inputs.push(self.stream(elements));
             for element in 0..elements {
-                let id = self.program.push(Number::Input { stream, element });
+                let id = self.program.push(ValueDef::Input { stream, element });
                 self.state.insert(at + element, id);
             }
             self.check(0)?;
         }
         let mut lines = 0;
         for line in &self.of.step {
-            let Line::Kernel(inst) = line else { return None };
+            let ScanInstruction::Kernel(inst) = line else { return None };
             self.line(inst)?;
             lines += 1;
             self.check(0)?;
@@ -108,7 +109,7 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
             let stream = self.stream(n);
             self.program.outputs.push((stream, ids));
         }
-        let mut next: Vec<(usize, Id)> =
+        let mut next: Vec<(usize, ValueId)> =
             self.carries.clone().into_iter().flatten().map(|at| (at, self.read(at))).collect();
         for &(from, to, n) in &self.of.moves {
             for j in 0..n {
@@ -128,28 +129,29 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
         Stream { elements, reverse: self.of.reverse }
     }
 
-    fn read(&mut self, at: usize) -> Id {
+    fn read(&mut self, at: usize) -> ValueId {
         if let Some(&id) = self.state.get(&at) {
             return id;
         }
         let is_carry = self.carries.iter().any(|range| range.contains(&at));
-        let id = self.program.push(if is_carry { Number::Carry(at) } else { Number::Memory(at) });
+        let id =
+            self.program.push(if is_carry { ValueDef::Carry(at) } else { ValueDef::Memory(at) });
         self.state.insert(at, id);
         id
     }
 
-    fn push(&mut self, number: Number<T>) -> Id {
+    fn push(&mut self, number: ValueDef<T>) -> ValueId {
         self.cost += 1;
         self.program.push(number)
     }
 
-    fn line(&mut self, i: &Inst<T>) -> Option<()> {
-        let made: Vec<Id> = match i.kind {
-            Kind::Gather => i.table.iter().map(|&from| self.read(from)).collect(),
-            Kind::Copy => (0..i.n).map(|j| self.read(i.a + j)).collect(),
-            Kind::Sum => self.sum(i)?,
-            Kind::Product => self.product(i)?,
-            Kind::Each(one) => self.each(i, one)?,
+    fn line(&mut self, i: &ArenaInst<T>) -> Option<()> {
+        let made: Vec<ValueId> = match i.kind {
+            KernelKind::Gather => i.table.iter().map(|&from| self.read(from)).collect(),
+            KernelKind::Copy => (0..i.n).map(|j| self.read(i.a + j)).collect(),
+            KernelKind::Sum => self.sum(i)?,
+            KernelKind::Product => self.product(i)?,
+            KernelKind::Each(one) => self.each(i, one)?,
         };
         for (j, id) in made.into_iter().enumerate() {
             self.state.insert(i.out + j, id);
@@ -157,25 +159,25 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
         Some(())
     }
 
-    /// As the kernel `sum`.
-    fn sum(&mut self, i: &Inst<T>) -> Option<Vec<Id>> {
+    /// Sum in the order of the kernel [`sum`](super::kernel::sum).
+    fn sum(&mut self, i: &ArenaInst<T>) -> Option<Vec<ValueId>> {
         self.check(i.k + i.n)?;
         let terms = i.k / i.n.max(1);
-        let over = self.program.push(Number::Constant(i.scalar));
+        let over = self.program.push(ValueDef::Constant(i.scalar));
         let one = |j: usize| {
             let first = i.a + j / i.inner * i.inner * terms + j % i.inner;
             let mut total = self.read(first);
             for t in 1..terms {
                 let term = self.read(first + t * i.inner);
-                total = self.push(Number::Add([total, term]));
+                total = self.push(ValueDef::Add([total, term]));
             }
-            if i.scalar == T::ONE { total } else { self.push(Number::Div([total, over])) }
+            if i.scalar == T::ONE { total } else { self.push(ValueDef::Div([total, over])) }
         };
         Some((0..i.n).map(one).collect())
     }
 
-    /// Sums in the order of k, as those kernels have them whose sizes are known when they are compiled.
-    fn product(&mut self, i: &Inst<T>) -> Option<Vec<Id>> {
+    /// Matrix product with sums in ascending order of k, as in the kernels with sizes known at compile time.
+    fn product(&mut self, i: &ArenaInst<T>) -> Option<Vec<ValueId>> {
         let Sizes { batch, m, k, n, steps, transposed } = i.sizes;
         self.check(2 * batch * m * k * n)?;
         let [row, column] = if transposed { [1, k] } else { [n, 1] };
@@ -187,9 +189,9 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
                     for l in 0..k {
                         let a = self.read(i.a + t * steps[0] + r * k + l);
                         let b = self.read(i.b + t * steps[1] + l * row + c * column);
-                        let term = self.push(Number::Mul([a, b]));
+                        let term = self.push(ValueDef::Mul([a, b]));
                         total = Some(match total {
-                            Some(total) => self.push(Number::Add([term, total])),
+                            Some(total) => self.push(ValueDef::Add([term, total])),
                             None => term,
                         });
                     }
@@ -200,7 +202,7 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
         Some(all)
     }
 
-    fn each(&mut self, i: &Inst<T>, one: [bool; 2]) -> Option<Vec<Id>> {
+    fn each(&mut self, i: &ArenaInst<T>, one: [bool; 2]) -> Option<Vec<ValueId>> {
         let what = i.what?;
         self.check(2 * i.n)?;
         let operands = match what {
@@ -210,15 +212,20 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
         };
         let direct = matches!(
             what,
-            Elementwise::Unary(Unary::Neg | Unary::Abs | Unary::Sqrt)
-                | Elementwise::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
-                | Elementwise::Scalar(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div, _)
+            Elementwise::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sqrt)
+                | Elementwise::Binary(
+                    BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div
+                )
+                | Elementwise::Scalar(
+                    BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div,
+                    _
+                )
                 | Elementwise::Indicator
         );
         let function = (!direct).then(|| {
             self.functions.push(Arc::new(what));
             let data: *const Elementwise = &raw const **self.functions.last()?;
-            // SAFETY: they live as long as the code, and the kernels do not unwind.
+            // SAFETY: `Machine` owns the functions as long as the code, and `apply` does not unwind.
             Some(unsafe { Function::new(call::<T>, data.cast()) })
         });
         let mut all = Vec::new();
@@ -232,17 +239,17 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
                     all.push(a);
                     continue;
                 }
-                Elementwise::Unary(Unary::Neg) => Number::Neg(a),
-                Elementwise::Unary(Unary::Abs) => Number::Abs(a),
-                Elementwise::Unary(Unary::Sqrt) => Number::Sqrt(a),
+                Elementwise::Unary(UnaryOp::Neg) => ValueDef::Neg(a),
+                Elementwise::Unary(UnaryOp::Abs) => ValueDef::Abs(a),
+                Elementwise::Unary(UnaryOp::Sqrt) => ValueDef::Sqrt(a),
                 Elementwise::Binary(f) if direct => of_two(f, a, b)?,
                 Elementwise::Scalar(f, y) if direct => {
-                    let y = self.program.push(Number::Constant(T::from_f64(y)));
+                    let y = self.program.push(ValueDef::Constant(T::from_f64(y)));
                     of_two(f, a, y)?
                 }
                 _ => {
                     self.cost += CALL;
-                    Number::Call(function??, [a, b, c])
+                    ValueDef::Call(function??, [a, b, c])
                 }
             };
             all.push(self.push(number));
@@ -251,12 +258,12 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
     }
 }
 
-fn of_two<T>(f: Binary, a: Id, b: Id) -> Option<Number<T>> {
+fn of_two<T>(f: BinaryOp, a: ValueId, b: ValueId) -> Option<ValueDef<T>> {
     Some(match f {
-        Binary::Add => Number::Add([a, b]),
-        Binary::Sub => Number::Sub([a, b]),
-        Binary::Mul => Number::Mul([a, b]),
-        Binary::Div => Number::Div([a, b]),
+        BinaryOp::Add => ValueDef::Add([a, b]),
+        BinaryOp::Sub => ValueDef::Sub([a, b]),
+        BinaryOp::Mul => ValueDef::Mul([a, b]),
+        BinaryOp::Div => ValueDef::Div([a, b]),
         _ => return None,
     })
 }

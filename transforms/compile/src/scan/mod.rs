@@ -1,21 +1,21 @@
 //! Scans on the recording backend: the body is recorded once and runs as a program over an arena.
 //!
 //! ```text
-//! build     instructions of the body → kernels over offsets; what does not change runs once, before
-//! arena     which elements lie where: slots that are free again after the last use
-//! kernel    one instruction over the arena, with sizes known at compile time where they are small
-//! products  those of matrices
-//! machine   all lines of a step as machine code, where they are about few numbers
-//! run       the steps
-//! stepwise  without an arena: the program of the body, once for each step
+//! build     lowering of the body to kernels over offsets; loop-invariant instructions run once before the steps
+//! arena     allocation of slots, which are reused after the last use of their value
+//! kernel    elementwise functions, sums and movements over the arena, with small sizes known at compile time
+//! products  matrix products over the arena
+//! machine   machine code for steps of few values
+//! run       execution of the steps
+//! stepwise  execution without an arena: the program of the body, once per step
 //! custom    functions with user-defined derivative rules
-//! control   loops that end by a test or at a solution, and branches: their programs, run as an eager loop runs its body
+//! control   while loops, fixed points and branches, whose bodies run as programs
 //! ```
 //!
-//! A step over an arena allocates nothing, locks nothing and looks nothing up. A body with carries or xs of integers or of
-//! several float types, and any body on another backend than the engine, is a program that runs once for each step. In a
-//! compiled function the whole scan is one instruction either way. A body that draws random numbers or reads data runs step by
-//! step, and the report says why. The reverse pass of a scan on a tape above is such a scan, too: see `t4a_scan::body`.
+//! A step over an arena involves no allocation, lock or lookup. A body with integer carries or xs, with several float types,
+//! or on a backend other than the engine runs as a program, once per step. In both cases the scan is one instruction of a
+//! compiled function. A body that draws random numbers or reads data is executed eagerly in each step, and the scan report
+//! states the reason. The reverse pass of a scan on a tape is compiled in the same way, see `t4a_scan::body`.
 
 mod arena;
 mod build;
@@ -43,33 +43,33 @@ use crate::backend::Traced;
 use crate::call::Call;
 use crate::fuse::is_engine;
 use crate::operation::{Function, any, operand, value};
-use crate::recording::{Execute, Frame, Level, Recording, innermost};
-use crate::tensor::{Any, Node};
+use crate::recording::{Execute, Frame, Recording, RecordingGuard, innermost};
+use crate::tensor::{AnyPrimitive, ValueNode};
 use crate::trace::{Source, parts, traced};
 use stepwise::Stepwise;
 
-/// A body that was recorded: consts, carry and x, then what it captured, are its inputs.
-struct Body<B: Operations> {
+/// Recorded body. Its inputs are consts, carry, x and the captured values, in this order.
+struct RecordedBody<B: Operations> {
     source: Source<B>,
     captured: Flat<Floats<Traced<B>>>,
-    /// The numbers of consts, carries and xs.
+    /// Number of consts, of carries and of xs.
     counts: [usize; 3],
     length: usize,
     reverse: bool,
 }
 
-/// The tensor below, and which value it is.
-fn split<B: Operations>(x: &Operand<Traced<B>>) -> (Any<B>, Option<Node<B>>) {
+/// Inner tensor, and its value in a recording, if any.
+fn split<B: Operations>(x: &Operand<Traced<B>>) -> (AnyPrimitive<B>, Option<ValueNode<B>>) {
     parts(any(x.clone()))
 }
 
-/// Records the body on the first step, whose results are not used.
+/// Records the body by executing its first step; the results of that execution are dropped.
 fn record<B: Operations>(
     steps: &Steps<Floats<Traced<B>>>,
     consts: &[Operand<Traced<B>>],
     init: &[Operand<Traced<B>>],
     xs: &[Operand<Traced<B>>],
-) -> Result<std::result::Result<Body<B>, &'static str>> {
+) -> Result<std::result::Result<RecordedBody<B>, &'static str>> {
     let length = steps.length();
     if length == 0 {
         return Ok(Err("no_steps"));
@@ -80,23 +80,23 @@ fn record<B: Operations>(
     let below = |x| value(split(x).0);
     let of_xs: Vec<Operand<B>> = xs.iter().map(below).collect();
     let of_first = at(&of_xs, steps.time(0));
-    let inputs: Vec<Any<B>> =
+    let inputs: Vec<AnyPrimitive<B>> =
         consts.iter().chain(init).map(below).chain(of_first).map(any).collect();
     let recording = Recording::new(&inputs, around);
-    let enter = |(id, x): (usize, Any<B>)| {
-        let node = Node { recording: recording.clone(), id };
+    let enter = |(id, x): (usize, AnyPrimitive<B>)| {
+        let node = ValueNode { recording: recording.clone(), id };
         value(traced(x, Some(node)))
     };
     let mut inside = inputs.into_iter().enumerate().map(enter);
     let own: Vec<_> = inside.by_ref().take(consts.len()).collect();
     let carry = inside.by_ref().take(init.len()).collect();
-    let level = Level::enter(recording.clone());
+    let level = RecordingGuard::enter(recording.clone());
     let stepped = steps.step(&own, carry, inside.collect());
     drop(level);
     let (carry, y) = stepped?;
     let counts = [consts.len(), init.len(), xs.len()];
-    // Results from outside are captured, too.
-    let results: Vec<(Option<usize>, Any<B>)> = carry
+    // A result that is a value of an enclosing recording is captured as well.
+    let results: Vec<(Option<usize>, AnyPrimitive<B>)> = carry
         .into_iter()
         .chain(y)
         .map(|x| {
@@ -105,7 +105,7 @@ fn record<B: Operations>(
         })
         .collect();
     let Ok(mut tape) = recording.close() else { return Ok(Err("host_read_in_body")) };
-    let id = |(id, x): (Option<usize>, Any<B>)| id.unwrap_or_else(|| tape.constant(x));
+    let id = |(id, x): (Option<usize>, AnyPrimitive<B>)| id.unwrap_or_else(|| tape.constant(x));
     let outputs = results.into_iter().map(id).collect();
     if tape.instructions.iter().any(|one| !one.pure) {
         return Ok(Err("random_in_body"));
@@ -123,12 +123,12 @@ fn record<B: Operations>(
         captured.push(value(traced(x, Some(node))));
     }
     let reverse = length > 1 && steps.time(0) > steps.time(1);
-    let body = Body { source, captured, counts, length, reverse };
+    let body = RecordedBody { source, captured, counts, length, reverse };
     Ok(Ok(body.with_captured_inputs(&ids)))
 }
 
-impl<B: Operations> Body<B> {
-    /// Numbers values anew, so that captured ones follow the other inputs.
+impl<B: Operations> RecordedBody<B> {
+    /// Renumbers the values so that captured values follow the other inputs.
     fn with_captured_inputs(mut self, ids: &[usize]) -> Self {
         let source = &mut self.source;
         let inputs = source.inputs;
@@ -142,33 +142,33 @@ impl<B: Operations> Body<B> {
         source.outputs.iter_mut().for_each(|id| *id = to[*id]);
         for one in &mut source.instructions {
             one.operands.iter_mut().for_each(|id| *id = to[*id]);
-            // Results are numbered one after the other, and nothing is captured between them.
+            // The results of an instruction have consecutive numbers, also after renumbering.
             one.first = to.get(one.first).copied().unwrap_or(one.first);
         }
         self
     }
 }
 
-/// A body over an arena of either float type, or without one.
-enum Compiled<B: Operations> {
-    F32(build::Loop<f32, B>),
-    F64(build::Loop<f64, B>),
+/// Executable form of a body: over an arena of f32 or f64, or stepwise.
+enum CompiledBody<B: Operations> {
+    F32(build::ScanProgram<f32, B>),
+    F64(build::ScanProgram<f64, B>),
     Stepwise(Stepwise<B>),
 }
 
-impl<B: Operations> Compiled<B> {
-    fn new(body: &Body<B>) -> Self {
+impl<B: Operations> CompiledBody<B> {
+    fn new(body: &RecordedBody<B>) -> Self {
         let dtypes = body.source.metas.iter().map(|meta| meta.dtype);
         let in_arena = match dtypes.into_iter().find(|dtype| dtype.is_float()) {
             _ if !is_engine::<B>() => None,
-            Some(DType::F32) => build::Loop::new(body, DType::F32).map(Self::F32).ok(),
-            Some(DType::F64) => build::Loop::new(body, DType::F64).map(Self::F64).ok(),
+            Some(DType::F32) => build::ScanProgram::new(body, DType::F32).map(Self::F32).ok(),
+            Some(DType::F64) => build::ScanProgram::new(body, DType::F64).map(Self::F64).ok(),
             _ => None,
         };
         in_arena.unwrap_or_else(|| Self::Stepwise(Stepwise::new(body)))
     }
 
-    /// The reason that a report states.
+    /// Reason in the scan report.
     fn reason(&self) -> &'static str {
         let coded = match self {
             Self::F32(x) => x.is_coded(),
@@ -178,7 +178,7 @@ impl<B: Operations> Compiled<B> {
         if coded { "machine_code" } else { "body_traced" }
     }
 
-    fn run(&self, operands: Vec<Any<B>>) -> Result<Vec<Any<B>>> {
+    fn run(&self, operands: Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>> {
         match self {
             Self::F32(x) => Ok(x.run(operands)?),
             Self::F64(x) => Ok(x.run(operands)?),
@@ -187,18 +187,18 @@ impl<B: Operations> Compiled<B> {
     }
 }
 
-/// Runs what is one instruction of a function, and records it.
+/// Executes `run` and records it as one instruction.
 ///
 /// # Errors
-/// Those of the run.
+/// The errors of `run`.
 fn instruction<'a, B: Operations, E: fmt::Display>(
     name: &'static str,
     operands: impl IntoIterator<Item = &'a Operand<Traced<B>>>,
-    run: impl Fn(Vec<Any<B>>) -> Result<Vec<Any<B>>, E> + Send + Sync + 'static,
+    run: impl Fn(Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>, E> + Send + Sync + 'static,
 ) -> Result<Flat<Floats<Traced<B>>>, E> {
     let mut call = Call::new(name);
     operands.into_iter().for_each(|x| operand(&mut call, x));
-    let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+    let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
         let operands = (0..frame.0.len()).map(|at| frame.any(at)).collect();
         out.extend(run(operands)?);
         Ok::<_, E>(())
@@ -206,7 +206,7 @@ fn instruction<'a, B: Operations, E: fmt::Display>(
     let ((), all, pending) = call.record(&run)?;
     let count = all.len();
     let step = move || -> Arc<dyn Execute<B>> {
-        let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             run(frame, out).map_err(|error| error.to_string())
         };
         Arc::new(Function { run })
@@ -235,7 +235,7 @@ impl<B: Operations> ScanBackend for Traced<B> {
                 return steps.run(&consts, init, &xs);
             }
         };
-        let compiled = Compiled::new(&body);
+        let compiled = CompiledBody::new(&body);
         let reason = compiled.reason();
         options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
         let all = consts.iter().chain(&init).chain(&xs).chain(&body.captured);

@@ -1,37 +1,37 @@
-//! Products of matrices in the arena.
+//! Matrix products over the arena.
 //!
 //! ```text
-//! sizes up to 4   known at compile time, one product of a batch after the other
-//! n = 1           four rows of A at once, each a sum of vectors
-//! m = 1           as many columns as registers hold at once
-//! others          the engine's product
+//! sizes up to 4   sizes known at compile time; the products of a batch one by one
+//! n = 1           dot products of four rows of A at a time
+//! m = 1           blocks of columns that fit into registers
+//! others          matrix product of the engine
 //! ```
 
 use t4a_algebra::Standard;
 use t4a_algebra::gemm::{BatchAxis, MatMut, MatRef, Product};
 use t4a_algebra::simd::{Loop, dispatch};
 
-use super::kernel::{Inst, Kernel};
-use crate::fuse::kernel::Lane;
+use super::kernel::{ArenaInst, KernelFn};
+use crate::fuse::kernel::FusedFloat;
 
-/// Elements of the largest matrix whose sizes are known at compile time.
+/// Maximum number of elements of a matrix with sizes known at compile time.
 const FEW: usize = 16;
 
-/// Sizes of a batch of products `[m, k] · [k, n]`. An operand repeats if its step is 0.
+/// Sizes of a batch of products `[m, k] · [k, n]`. An operand with step 0 is shared by the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) batch: usize,
     pub(super) m: usize,
     pub(super) k: usize,
     pub(super) n: usize,
-    /// From one matrix of a batch to the next, of A and of B.
+    /// Distances between consecutive matrices of the batch, of A and of B.
     pub(super) steps: [usize; 2],
     /// True if B is stored as its transpose.
     pub(super) transposed: bool,
 }
 
 impl Sizes {
-    /// Of tensors of these shapes; `None` if one of several batch axes repeats.
+    /// Sizes for operands of these shapes; `None` if an operand is broadcast along some, but not all batch axes.
     pub(super) fn new(a: &[usize], b: &[usize]) -> Option<Self> {
         let ([of_a @ .., m, k], [of_b @ .., l, n]) = (a, b) else { return None };
         let count = |axes: &[usize]| axes.iter().product::<usize>();
@@ -44,33 +44,33 @@ impl Sizes {
         Some(Self { batch: all_a.max(all_b), m: *m, k: *k, n: *n, steps, transposed: false })
     }
 
-    /// Fewer and larger products where an operand repeats. A column times an A that stays from step to step is
-    /// a row times the transpose of A.
+    /// Merges the batch axis into rows or columns if an operand is shared. With `stays`, A is loop-invariant, and its product
+    /// with a column is that of a row with the transpose of A.
     pub(super) fn merged(self, stays: bool) -> Self {
         let Self { batch, m, k, n, steps: [a, b], .. } = self;
         let large = stays && m * k > FEW;
         if a == 0 && n == 1 && (batch > 1 || large) {
-            // The columns of all, as rows.
+            // The columns of all products are the rows of one matrix.
             return Self { batch: 1, m: batch, k, n: m, steps: [0, 0], transposed: true };
         }
-        // The rows of all are those of one matrix.
+        // The rows of all products are the rows of one matrix.
         if b == 0 && batch > 1 { Self { batch: 1, m: batch * m, ..self } } else { self }
     }
 
-    /// The same where the transpose of B has been stored.
+    /// The sizes after the transpose of B has been stored.
     pub(super) fn turned(self) -> Self {
         Self { transposed: false, ..self }
     }
 
-    /// Elements of A, B and the result.
+    /// Number of elements of A, of B and of the result.
     pub(super) fn lens(&self) -> [usize; 3] {
         let Self { batch, m, k, n, steps: [a, b], .. } = *self;
         let of = |step: usize, n: usize| (batch - 1) * step + n;
         [of(a, m * k), of(b, k * n), batch * m * n]
     }
 
-    /// The kernel of such products.
-    pub(super) fn kernel<T: Lane>(&self) -> Kernel<T> {
+    /// Kernel for these sizes.
+    pub(super) fn kernel<T: FusedFloat>(&self) -> KernelFn<T> {
         macro_rules! table {
             ($($m:literal $k:literal $n:literal;)*) => {
                 match (self.m, self.k, self.n) {
@@ -91,8 +91,11 @@ impl Sizes {
     }
 }
 
-/// Sizes that are known at compile time.
-unsafe fn few<T: Lane, const M: usize, const K: usize, const N: usize>(arena: *mut T, i: &Inst<T>) {
+/// Product with sizes known at compile time.
+unsafe fn few<T: FusedFloat, const M: usize, const K: usize, const N: usize>(
+    arena: *mut T,
+    i: &ArenaInst<T>,
+) {
     let Sizes { batch, steps, .. } = i.sizes;
     for t in 0..batch {
         // SAFETY: ranges of the instruction; the result overlaps no operand.
@@ -112,7 +115,7 @@ unsafe fn few<T: Lane, const M: usize, const K: usize, const N: usize>(arena: *m
     }
 }
 
-/// The operands of one product of a batch, and its result.
+/// Operands and result of one product of a batch.
 struct One<'a, T> {
     a: &'a [T],
     b: &'a [T],
@@ -120,8 +123,8 @@ struct One<'a, T> {
 }
 
 /// # Safety
-/// That of a kernel.
-unsafe fn one<'a, T>(arena: *mut T, i: &Inst<T>, t: usize) -> One<'a, T> {
+/// As for [`KernelFn`].
+unsafe fn one<'a, T>(arena: *mut T, i: &ArenaInst<T>, t: usize) -> One<'a, T> {
     let Sizes { m, k, n, steps, .. } = i.sizes;
     // SAFETY: ranges of the instruction; the result overlaps no operand.
     unsafe {
@@ -136,7 +139,7 @@ unsafe fn one<'a, T>(arena: *mut T, i: &Inst<T>, t: usize) -> One<'a, T> {
 /// `out[m] = a[m, k] · b[k]`.
 struct Column<'a, T>(One<'a, T>);
 
-impl<T: Lane> Loop for Column<'_, T> {
+impl<T: FusedFloat> Loop for Column<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -145,9 +148,9 @@ impl<T: Lane> Loop for Column<'_, T> {
     }
 }
 
-/// Products of rows with a vector, whose sums have so many lanes.
+/// Number of lanes of the sums in products of rows with a vector.
 #[inline(always)]
-fn rows<T: Lane, const LANES: usize>(a: &[T], x: &[T], out: &mut [T]) {
+fn rows<T: FusedFloat, const LANES: usize>(a: &[T], x: &[T], out: &mut [T]) {
     let k = x.len();
     let (mut rows, mut outs) = (a.chunks_exact(4 * k), out.chunks_exact_mut(4));
     for (rows, out) in rows.by_ref().zip(outs.by_ref()) {
@@ -160,7 +163,7 @@ fn rows<T: Lane, const LANES: usize>(a: &[T], x: &[T], out: &mut [T]) {
 
 /// Products of `R` rows with a vector.
 #[inline(always)]
-fn dots<T: Lane, const LANES: usize, const R: usize>(rows: &[T], x: &[T]) -> [T; R] {
+fn dots<T: FusedFloat, const LANES: usize, const R: usize>(rows: &[T], x: &[T]) -> [T; R] {
     let k = x.len();
     let mut sums = [[T::ZERO; LANES]; R];
     let whole = k / LANES * LANES;
@@ -191,7 +194,7 @@ fn dots<T: Lane, const LANES: usize, const R: usize>(rows: &[T], x: &[T]) -> [T;
     out
 }
 
-unsafe fn column<T: Lane>(arena: *mut T, i: &Inst<T>) {
+unsafe fn column<T: FusedFloat>(arena: *mut T, i: &ArenaInst<T>) {
     for t in 0..i.sizes.batch {
         // SAFETY: as the caller promises.
         dispatch(Column(unsafe { one(arena, i, t) }));
@@ -199,9 +202,9 @@ unsafe fn column<T: Lane>(arena: *mut T, i: &Inst<T>) {
 }
 
 /// `out[n] = a[k] · b[k, n]`.
-struct Row<'a, T>(One<'a, T>);
+struct RowProduct<'a, T>(One<'a, T>);
 
-impl<T: Lane> Loop for Row<'_, T> {
+impl<T: FusedFloat> Loop for RowProduct<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -227,15 +230,15 @@ impl<T: Lane> Loop for Row<'_, T> {
     }
 }
 
-unsafe fn row<T: Lane>(arena: *mut T, i: &Inst<T>) {
+unsafe fn row<T: FusedFloat>(arena: *mut T, i: &ArenaInst<T>) {
     for t in 0..i.sizes.batch {
         // SAFETY: as the caller promises.
-        dispatch(Row(unsafe { one(arena, i, t) }));
+        dispatch(RowProduct(unsafe { one(arena, i, t) }));
     }
 }
 
-/// The engine's product.
-unsafe fn other<T: Lane>(arena: *mut T, i: &Inst<T>) {
+/// Matrix product of the engine.
+unsafe fn other<T: FusedFloat>(arena: *mut T, i: &ArenaInst<T>) {
     let Sizes { batch, m, k, n, steps, transposed } = i.sizes;
     let of_b = if transposed { (1, k as isize) } else { (n as isize, 1) };
     // SAFETY: ranges of the instruction; the result overlaps no operand.

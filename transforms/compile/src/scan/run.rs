@@ -1,4 +1,4 @@
-//! The steps, by kernels or by machine code, and the products that are formed of many of them.
+//! Execution of a scan program: its steps, by kernels or by machine code, and matrix products that join several steps.
 
 use burn_backend::Backend;
 use burn_t4a::T4aTensor;
@@ -8,23 +8,29 @@ use t4a_tensor::{AnyTensor, Element, Result, Tensor, TensorError};
 
 use std::ops::Range;
 
-use super::build::{Added, Line, Loop, Operand, Put, Routine, WithMatrix, Y};
+use super::build::{
+    Added, Operand, ResultTarget, Routine, ScanInstruction, ScanProgram, WithMatrix, Y,
+};
 use super::products::Sizes;
-use crate::fuse::kernel::Lane;
+use crate::fuse::kernel::FusedFloat;
 use crate::fuse::{engine, same};
 use crate::recording::Frame;
-use crate::tensor::Any;
+use crate::tensor::AnyPrimitive;
 
-fn tensor<T: Element, B: Backend>(x: Tensor<T>) -> Result<Any<B>> {
-    Ok(Any::Float(same(T4aTensor::from_any(AnyTensor::from(x))?)))
+fn tensor<T: Element, B: Backend>(x: Tensor<T>) -> Result<AnyPrimitive<B>> {
+    Ok(AnyPrimitive::Float(same(T4aTensor::from_any(AnyTensor::from(x))?)))
 }
 
-fn contiguous<T: Element, B: Backend>(x: Any<B>) -> Result<Tensor<T>> {
+fn contiguous<T: Element, B: Backend>(x: AnyPrimitive<B>) -> Result<Tensor<T>> {
     engine(x).to_contiguous()?.into_typed::<T>()
 }
 
 impl<B: Backend> Routine<B> {
-    fn run<T: Lane>(&self, arena: &mut [T], kept: &mut [Option<Any<B>>]) -> Result<()> {
+    fn run<T: FusedFloat>(
+        &self,
+        arena: &mut [T],
+        kept: &mut [Option<AnyPrimitive<B>>],
+    ) -> Result<()> {
         let operand = |x: &Operand<B>| match x {
             Operand::Arena(at, shape) => {
                 let n: usize = shape.iter().product();
@@ -39,35 +45,35 @@ impl<B: Backend> Routine<B> {
         self.step.run(&mut Frame(operands), &mut results).map_err(failed)?;
         for (x, to) in results.into_iter().zip(&self.results) {
             match to {
-                Put::Arena(at, n) => {
+                ResultTarget::Arena(at, n) => {
                     let x = contiguous::<T, B>(x)?;
                     arena[*at..][..*n].copy_from_slice(x.as_slice().unwrap_or_default());
                 }
-                Put::Kept(at) => kept[*at] = Some(x),
-                Put::Nowhere => {}
+                ResultTarget::Kept(at) => kept[*at] = Some(x),
+                ResultTarget::Nowhere => {}
             }
         }
         Ok(())
     }
 }
 
-fn lines<T: Lane, B: Backend>(
-    lines: &[Line<T, B>],
+fn lines<T: FusedFloat, B: Backend>(
+    lines: &[ScanInstruction<T, B>],
     arena: &mut [T],
-    kept: &mut [Option<Any<B>>],
+    kept: &mut [Option<AnyPrimitive<B>>],
 ) -> Result<()> {
     for line in lines {
         match line {
-            // SAFETY: that all ranges of the instruction are in the arena was checked when it was made
-            // (`Inst::fits`), and its result has a slot of its own while its operands are in use.
-            Line::Kernel(inst) => unsafe { (inst.run)(arena.as_mut_ptr(), inst) },
-            Line::Routine(routine) => routine.run(arena, kept)?,
+            // SAFETY: `ArenaInst::fits` has checked that all ranges of the instruction are inside the arena; the slot of
+            // the result is disjoint from those of the operands.
+            ScanInstruction::Kernel(inst) => unsafe { (inst.run)(arena.as_mut_ptr(), inst) },
+            ScanInstruction::Routine(routine) => routine.run(arena, kept)?,
         }
     }
     Ok(())
 }
 
-/// Copies few elements.
+/// Copies a slice; a single element without a call of `memcpy`.
 #[inline(always)]
 fn put<T: Copy>(to: &mut [T], from: &[T]) {
     match (to, from) {
@@ -77,14 +83,14 @@ fn put<T: Copy>(to: &mut [T], from: &[T]) {
 }
 
 /// `[rows, k] · [k, n]`, row-major.
-fn product<T: Lane>(x: &[T], matrix: &[T], [rows, k, n]: [usize; 3], out: &mut [T]) {
+fn product<T: FusedFloat>(x: &[T], matrix: &[T], [rows, k, n]: [usize; 3], out: &mut [T]) {
     let operands = (MatRef::row_major(x, rows, k), MatRef::row_major(matrix, k, n));
     let (Ok(x), Ok(matrix)) = operands else { unreachable!("operands have these sizes") };
     let Ok(out) = MatMut::row_major(out, rows, n) else { unreachable!("a result for all rows") };
     run_product(x, matrix, out, false);
 }
 
-fn run_product<T: Lane>(a: MatRef<'_, T>, b: MatRef<'_, T>, c: MatMut<'_, T>, add: bool) {
+fn run_product<T: FusedFloat>(a: MatRef<'_, T>, b: MatRef<'_, T>, c: MatMut<'_, T>, add: bool) {
     let Ok(product) = Product::new(a, b, c) else { unreachable!("sizes agree") };
     product.accumulate(add).parallelism(Parallelism::Threads(0)).run::<Standard>();
 }
@@ -92,20 +98,22 @@ fn run_product<T: Lane>(a: MatRef<'_, T>, b: MatRef<'_, T>, c: MatMut<'_, T>, ad
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Elements of a buffer for products of several steps.
+/// Maximum number of elements of a buffer for products of several steps, if it holds more than one step.
 const BUFFER: usize = 1 << 16;
 
 /// Operands and results of products of several steps.
 struct Buffers<T> {
-    /// Steps.
+    /// Number of steps per block.
     size: usize,
+    /// Results of [`ScanProgram::given`].
     given: Vec<Vec<T>>,
-    /// Of each y that is a product.
+    /// Left operand of each y that is a product; empty for the others.
     ys: Vec<Vec<T>>,
+    /// Operands of [`ScanProgram::sums`].
     sums: Vec<[Vec<T>; 2]>,
 }
 
-impl<T: Lane, B: Backend> Loop<T, B> {
+impl<T: FusedFloat, B: Backend> ScanProgram<T, B> {
     fn buffers(&self) -> Buffers<T> {
         let of = |sizes: &Sizes| sizes.m * sizes.k.max(sizes.n);
         let given = self.given.iter().map(|(_, _, with)| of(&with.sizes));
@@ -134,13 +142,13 @@ impl<T: Lane, B: Backend> Loop<T, B> {
         }
     }
 
-    /// The last carry, then the ys.
-    pub(super) fn run(&self, operands: Vec<Any<B>>) -> Result<Vec<Any<B>>> {
+    /// Runs the scan and returns the final carry, then the ys.
+    pub(super) fn run(&self, operands: Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>> {
         let [consts, carries, xs] = self.counts;
         let operands: Vec<Tensor<T>> =
             operands.into_iter().map(contiguous::<T, B>).collect::<Result<_>>()?;
         let slices: Vec<&[T]> = operands.iter().map(|x| x.as_slice().unwrap_or_default()).collect();
-        // Slots begin with a cache line: vectors that cross one cost twice.
+        // Slots are aligned to cache lines: a vector that crosses one costs twice as much.
         let mut memory = vec![T::ZERO; self.arena + LINE];
         let first = memory.as_ptr().align_offset(LINE).min(LINE);
         let arena = &mut memory[first..][..self.arena];
@@ -161,7 +169,7 @@ impl<T: Lane, B: Backend> Loop<T, B> {
         let mut buffers = self.buffers();
         for from in (0..self.length).step_by(buffers.size) {
             let steps = from..(from + buffers.size).min(self.length);
-            // Places along the leading axis.
+            // First index of the block along the leading axis of xs and ys.
             let low = if self.reverse { self.length - steps.end } else { from };
             for (x, all) in self.given.iter().zip(&mut buffers.given) {
                 let (x, _, WithMatrix { matrix, sizes: Sizes { m, k, n, .. } }) = x;
@@ -205,12 +213,12 @@ impl<T: Lane, B: Backend> Loop<T, B> {
         carry.chain(ys).collect()
     }
 
-    /// So many steps; the leading axes of buffers begin at `low` of those of xs and ys.
+    /// Runs one block of steps. Index 0 of the buffers is index `low` along the leading axes of xs and ys.
     fn steps(
         &self,
         steps: Range<usize>,
         low: usize,
-        (arena, kept): (&mut [T], &mut [Option<Any<B>>]),
+        (arena, kept): (&mut [T], &mut [Option<AnyPrimitive<B>>]),
         xs: &[&[T]],
         ys: &mut [Vec<T>],
         buffers: &mut Buffers<T>,
@@ -252,11 +260,11 @@ impl<T: Lane, B: Backend> Loop<T, B> {
         Ok(())
     }
 
-    /// The same by machine code.
+    /// [`Self::steps`] by machine code.
     #[cfg(feature = "jit")]
     fn coded(
         &self,
-        code: &t4a_jit::Code<T>,
+        code: &t4a_jit::MachineCode<T>,
         steps: usize,
         low: usize,
         arena: &mut [T],
@@ -291,8 +299,8 @@ impl<T: Lane, B: Backend> Loop<T, B> {
 }
 
 impl Added {
-    /// The products of so many steps.
-    fn add<T: Lane>(&self, arena: &mut [T], [a, b]: [&[T]; 2], steps: usize) {
+    /// Adds the products of one block of steps to the carry.
+    fn add<T: FusedFloat>(&self, arena: &mut [T], [a, b]: [&[T]; 2], steps: usize) {
         let Self { to, m, k, n, .. } = *self;
         let a = MatRef::strided(a, 0, (m, steps * k), (1, m as isize));
         let b = MatRef::row_major(b, steps * k, n);

@@ -1,4 +1,4 @@
-//! A recorded body as steps whose body is its program: for values of any dtypes, on any backend.
+//! Stepwise execution of a recorded body by its program, for any dtypes and backends.
 
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
@@ -6,13 +6,13 @@ use burn_t4a::ext::scan::{Flat, Options, Result, ScanError, Steps};
 use burn_t4a::ext::tree::Structure;
 use t4a_tensor::TensorError;
 
-use super::Body;
+use super::RecordedBody;
 use crate::operation::{any, value};
 use crate::program::Program;
-use crate::tensor::Any;
+use crate::tensor::AnyPrimitive;
 
-/// Steps whose consts are those of the body and then what it captured.
-pub(super) fn steps<B: Operations>(body: &Body<B>) -> Steps<Floats<B>> {
+/// Steps that run the program of the body. Their consts are those of the body, then its captured values.
+pub(super) fn steps<B: Operations>(body: &RecordedBody<B>) -> Steps<Floats<B>> {
     let [consts, carries, xs] = body.counts;
     let program = Program::new(&body.source, true);
     let step = move |mut all: Flat<Floats<B>>, carry: Flat<Floats<B>>, x: Flat<Floats<B>>| {
@@ -21,7 +21,7 @@ pub(super) fn steps<B: Operations>(body: &Body<B>) -> Steps<Floats<B>> {
         let failed = |error| ScanError::from(TensorError::value("scan", format!("{error}")));
         let mut results = program.run(inputs, false).map_err(failed)?;
         let y = results.split_off(carries);
-        let flat = |all: Vec<Any<B>>| all.into_iter().map(value).collect();
+        let flat = |all: Vec<AnyPrimitive<B>>| all.into_iter().map(value).collect();
         Ok((flat(results), flat(y)))
     };
     let leaves = |n| Structure::Node(vec![Structure::Leaf; n]);
@@ -30,19 +30,19 @@ pub(super) fn steps<B: Operations>(body: &Body<B>) -> Steps<Floats<B>> {
     steps.unwrap_or_else(|_| unreachable!("the length is given"))
 }
 
-/// A scan as the program of its body, once for each step.
+/// Scan that runs the program of its body once per step.
 pub(super) struct Stepwise<B: Operations> {
     steps: Steps<Floats<B>>,
     counts: [usize; 3],
 }
 
 impl<B: Operations> Stepwise<B> {
-    pub(super) fn new(body: &Body<B>) -> Self {
+    pub(super) fn new(body: &RecordedBody<B>) -> Self {
         Self { steps: steps(body), counts: body.counts }
     }
 
-    /// The last carry and all ys of consts, the first carry, xs and captured values.
-    pub(super) fn run(&self, operands: Vec<Any<B>>) -> Result<Vec<Any<B>>> {
+    /// Returns the final carry and the ys. The operands are consts, the initial carry, xs and the captured values.
+    pub(super) fn run(&self, operands: Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>> {
         let [consts, carries, xs] = self.counts;
         let mut all = operands.into_iter().map(value);
         let mut next = |n| all.by_ref().take(n).collect::<Vec<Operand<B>>>();

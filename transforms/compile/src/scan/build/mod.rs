@@ -1,4 +1,4 @@
-//! A recorded body as kernels over an arena.
+//! Lowering of a recorded body to kernels over an arena.
 
 mod lines;
 mod whole;
@@ -10,47 +10,47 @@ use burn_backend::{Backend, DType};
 use burn_t4a::ext::operation::Operations;
 use t4a_tensor::Element;
 
-use super::Body;
+use super::RecordedBody;
 use super::arena::Arena;
-use super::kernel::{Inst, Kind, copy};
+use super::kernel::{ArenaInst, KernelKind, copy};
 use super::products::Sizes;
-use crate::fuse::kernel::Lane;
+use crate::fuse::kernel::FusedFloat;
 use crate::program::{live, unique};
 use crate::recording::Execute;
-use crate::tensor::{Any, Meta};
+use crate::tensor::{AnyPrimitive, TensorType};
 use whole::Search;
 
-/// A line of the program.
-pub(super) enum Line<T, B: Backend> {
-    Kernel(Inst<T>),
-    /// An operation that has no kernel here, on tensors made for it.
+/// Instruction of the scan program.
+pub(super) enum ScanInstruction<T, B: Backend> {
+    Kernel(ArenaInst<T>),
+    /// Operation without a kernel, executed by the inner backend on tensors that are copied from the arena.
     Routine(Routine<B>),
 }
 
 pub(super) struct Routine<B: Backend> {
     pub(super) step: Arc<dyn Execute<B>>,
     pub(super) operands: Vec<Operand<B>>,
-    pub(super) results: Vec<Put>,
+    pub(super) results: Vec<ResultTarget>,
 }
 
 pub(super) enum Operand<B: Backend> {
     Arena(usize, Vec<usize>),
-    Constant(Any<B>),
-    /// A result of another routine.
+    Constant(AnyPrimitive<B>),
+    /// Result of another routine, by its index.
     Kept(usize),
 }
 
-/// The destination of a result of a routine.
-pub(super) enum Put {
-    /// Offset and elements.
+/// Destination of a result of a routine.
+pub(super) enum ResultTarget {
+    /// Offset in the arena and number of elements.
     Arena(usize, usize),
-    /// As it is, for other routines: integers and truth values.
+    /// Tensor of another dtype (integers, booleans), stored for other routines under this index.
     Kept(usize),
-    /// It has no elements.
+    /// Dropped, because it has no elements.
     Nowhere,
 }
 
-/// A range of the arena, and the shape of the tensor that it is.
+/// Range of the arena that contains a tensor of this shape.
 #[derive(Clone, Debug)]
 pub(super) struct Range {
     pub(super) at: usize,
@@ -58,20 +58,20 @@ pub(super) struct Range {
     pub(super) shape: Vec<usize>,
 }
 
-/// A product of every step with a matrix at an offset of the arena.
+/// Product of a value of each step with the loop-invariant matrix at this offset of the arena.
 pub(super) struct WithMatrix {
     pub(super) matrix: usize,
     pub(super) sizes: Sizes,
 }
 
-/// A result of every step.
+/// Output of each step.
 pub(super) struct Y {
     pub(super) range: Range,
-    /// The y is this product of what is in the arena.
+    /// If given, y is this product, and the range contains its left operand.
     pub(super) product: Option<WithMatrix>,
 }
 
-/// `Aᵀ · B` of every step, with A `[k, m]` and B `[k, n]`, is added to the matrix at `to`.
+/// Accumulation of `Aᵀ · B` of each step, with A `[k, m]` and B `[k, n]`, into the carry at offset `to`.
 pub(super) struct Added {
     pub(super) to: usize,
     pub(super) a: usize,
@@ -81,22 +81,23 @@ pub(super) struct Added {
     pub(super) n: usize,
 }
 
-/// A scan as a program.
-pub(super) struct Loop<T, B: Backend> {
+/// Scan as a program over an arena.
+pub(super) struct ScanProgram<T, B: Backend> {
     pub(super) arena: usize,
-    /// The number of tensors that routines pass to each other.
+    /// Number of tensors that routines pass to each other.
     pub(super) kept: usize,
     pub(super) constants: Vec<(usize, Vec<T>)>,
-    /// Consts, carries, xs, captured values.
+    /// Ranges of consts, carries, xs and captured values.
     pub(super) inputs: Vec<Range>,
     pub(super) counts: [usize; 3],
-    /// Lines whose results do not change from step to step.
-    pub(super) before: Vec<Line<T, B>>,
-    pub(super) step: Vec<Line<T, B>>,
-    /// From where to where carries go after a step, and how many elements.
+    /// Loop-invariant instructions, executed once before the steps.
+    pub(super) before: Vec<ScanInstruction<T, B>>,
+    pub(super) step: Vec<ScanInstruction<T, B>>,
+    /// Copies of new carries to their slots after a step: source, destination and number of elements.
     pub(super) moves: Vec<(usize, usize, usize)>,
     pub(super) ys: Vec<Y>,
-    /// Products of an x of xs, by its number, that are at an offset of the arena when a step begins.
+    /// Products of an x with a matrix that are computed for several steps at once: index of the x, and the offset to which
+    /// the result of a step is copied before the step.
     pub(super) given: Vec<(usize, usize, WithMatrix)>,
     pub(super) sums: Vec<Added>,
     pub(super) length: usize,
@@ -105,46 +106,46 @@ pub(super) struct Loop<T, B: Backend> {
     pub(super) machine: Option<super::machine::Machine<T>>,
 }
 
-/// The place of a value.
+/// Location of a value.
 #[derive(Clone)]
-enum Place<B: Backend> {
-    /// Nowhere yet.
+enum ValueLocation<B: Backend> {
+    /// Not assigned yet.
     None,
-    /// Numbers, or truth values as 1 and 0.
+    /// Elements in the arena; booleans (`flag`) as 1 and 0.
     Arena { at: usize, flag: bool },
-    /// A constant of another dtype.
-    Outside(Any<B>),
-    /// A tensor of another dtype, from a routine for routines.
+    /// Constant of another dtype.
+    Outside(AnyPrimitive<B>),
+    /// Tensor of another dtype that is a result of a routine, by its index.
     Kept(usize),
 }
 
-struct Builder<'a, T, B: Backend> {
-    metas: &'a [Meta],
+struct ScanBuilder<'a, T, B: Backend> {
+    metas: &'a [TensorType],
     dtype: DType,
     arena: Arena,
-    place: Vec<Place<B>>,
-    /// The value whose slot a value shares.
+    place: Vec<ValueLocation<B>>,
+    /// Value whose slot this value shares; itself if it has its own slot.
     root: Vec<usize>,
-    lines: Vec<Line<T, B>>,
+    lines: Vec<ScanInstruction<T, B>>,
     kept: usize,
-    /// Slots of the current instruction only.
+    /// Temporary slots of the current instruction.
     scratch: Vec<(usize, usize)>,
-    /// True for values that change from step to step.
+    /// True for values that are not loop-invariant.
     moving: Vec<bool>,
-    /// Offsets of the transposes of values.
+    /// Offset of the stored transpose, by value.
     turned: HashMap<usize, usize>,
-    /// The slot of a carry that a result may have at once, since nothing reads the carry any more.
+    /// Slot of the carry that this value becomes, if no later instruction reads the old carry.
     home: Vec<Option<usize>>,
     device: B::Device,
 }
 
-type Outcome<T> = Result<T, &'static str>;
+type BuildResult<T> = Result<T, &'static str>;
 
 fn count(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-impl<T, B: Backend> Loop<T, B> {
+impl<T, B: Backend> ScanProgram<T, B> {
     /// True if steps run as machine code.
     pub(super) fn is_coded(&self) -> bool {
         #[cfg(feature = "jit")]
@@ -154,19 +155,19 @@ impl<T, B: Backend> Loop<T, B> {
     }
 }
 
-impl<T: Lane + Element, B: Operations> Loop<T, B> {
-    pub(super) fn new(body: &Body<B>, dtype: DType) -> Outcome<Self> {
+impl<T: FusedFloat + Element, B: Operations> ScanProgram<T, B> {
+    pub(super) fn new(body: &RecordedBody<B>, dtype: DType) -> BuildResult<Self> {
         let source = &body.source;
         let values = source.metas.len();
         let mut outputs = source.outputs.clone();
         let instructions = live(source.instructions.clone(), &outputs, values);
         let instructions = unique(instructions, &mut outputs, values);
         let instructions = live(instructions, &outputs, values);
-        let mut b = Builder::<T, B> {
+        let mut b = ScanBuilder::<T, B> {
             metas: &source.metas,
             dtype,
             arena: Arena::default(),
-            place: vec![Place::None; values],
+            place: vec![ValueLocation::None; values],
             root: (0..values).collect(),
             lines: Vec::new(),
             kept: 0,
@@ -185,15 +186,15 @@ impl<T: Lane + Element, B: Operations> Loop<T, B> {
         let mut constants = Vec::new();
         for (id, x) in &source.constants {
             match x {
-                Any::Float(_) if source.metas[*id].dtype == dtype => {
+                AnyPrimitive::Float(_) if source.metas[*id].dtype == dtype => {
                     let data = x.clone().data().map_err(|_| "unreadable_constant")?;
                     let elements: Vec<T> = data.iter::<f64>().map(T::from_f64).collect();
                     constants.push((b.slot(*id, false)?, elements));
                 }
-                x => b.place[*id] = Place::Outside(x.clone()),
+                x => b.place[*id] = ValueLocation::Outside(x.clone()),
             }
         }
-        // Values that depend on nothing that changes are computed once.
+        // Loop-invariant values are computed once.
         let [consts, carries, xs] = body.counts;
         let changes = consts..consts + carries + xs;
         b.moving[changes].fill(true);
@@ -227,7 +228,7 @@ impl<T: Lane + Element, B: Operations> Loop<T, B> {
             b.turn(one)?;
         }
         let before = std::mem::take(&mut b.lines);
-        // The last step line that uses a value, or one that shares its slot.
+        // Index of the last instruction that uses the slot of a value.
         let end = steps.len();
         let mut last = vec![0; values];
         for (at, one) in steps.iter().enumerate() {
@@ -256,23 +257,28 @@ impl<T: Lane + Element, B: Operations> Loop<T, B> {
             ended.iter_mut().for_each(|v| *v = b.root[*v]);
             ended.sort_unstable();
             ended.dedup();
-            // Inputs and what was computed before stay where they are.
+            // Slots of inputs and of loop-invariant values are not released.
             let is_step = |v: &usize| *v >= source.inputs && b.moving[*v];
             let ended: Vec<usize> =
                 ended.into_iter().filter(is_step).filter(|v| last[*v] == at).collect();
             for v in ended {
-                if let Place::Arena { at, .. } = b.place[v] {
+                if let ValueLocation::Arena { at, .. } = b.place[v] {
                     b.arena.release(at, count(&source.metas[v].shape));
                 }
             }
         }
-        // Carries that come from slots of other carries wait elsewhere.
+        // A new carry that is in the slot of another carry is first copied to a temporary slot.
         let mut moves = Vec::new();
         for (k, &v) in outputs[..carries].iter().enumerate() {
             let (mut from, n) = (b.arena_of(v)?, count(&source.metas[v].shape));
             if from != slots[k] && slots.contains(&from) {
                 let to = b.arena.place(n);
-                b.lines.push(Line::Kernel(Inst::new((copy, Kind::Copy), [from, 0, 0], to, n)));
+                b.lines.push(ScanInstruction::Kernel(ArenaInst::new(
+                    (copy, KernelKind::Copy),
+                    [from, 0, 0],
+                    to,
+                    n,
+                )));
                 from = to;
             }
             if from != slots[k] {
@@ -302,11 +308,11 @@ impl<T: Lane + Element, B: Operations> Loop<T, B> {
             });
         }
         let (step, kept) = (b.lines, b.kept);
-        // Kernels may look at as many elements as they write.
+        // Elementwise kernels read `n` elements of each operand slot, also of operands that they do not use.
         let kernels = || {
             before.iter().chain(&step).filter_map(|line| match line {
-                Line::Kernel(inst) => Some(inst),
-                Line::Routine(_) => None,
+                ScanInstruction::Kernel(inst) => Some(inst),
+                ScanInstruction::Routine(_) => None,
             })
         };
         let arena = b.arena.len() + kernels().map(|i| i.n).max().unwrap_or(0);
@@ -337,9 +343,9 @@ impl<T: Lane + Element, B: Operations> Loop<T, B> {
     }
 }
 
-impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
-    fn slot(&mut self, value: usize, flag: bool) -> Outcome<usize> {
-        let Meta { shape, dtype } = &self.metas[value];
+impl<T: FusedFloat + Element, B: Backend> ScanBuilder<'_, T, B> {
+    fn slot(&mut self, value: usize, flag: bool) -> BuildResult<usize> {
+        let TensorType { shape, dtype } = &self.metas[value];
         if !flag && *dtype != self.dtype {
             return Err("dtype_unsupported");
         }
@@ -347,13 +353,13 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             return Err("no_elements");
         }
         let at = self.home[value].unwrap_or_else(|| self.arena.place(count(shape)));
-        self.place[value] = Place::Arena { at, flag };
+        self.place[value] = ValueLocation::Arena { at, flag };
         Ok(at)
     }
 
-    fn arena_of(&self, value: usize) -> Outcome<usize> {
+    fn arena_of(&self, value: usize) -> BuildResult<usize> {
         match &self.place[value] {
-            Place::Arena { at, flag: false } => Ok(*at),
+            ValueLocation::Arena { at, flag: false } => Ok(*at),
             _ => Err("dtype_unsupported"),
         }
     }

@@ -1,9 +1,9 @@
-//! Products that are formed of all steps, or of many, at once: large ones, where a step has a row or a column.
+//! Extraction of matrix products from the steps: instead of one row or column per step, one large product for several steps.
 //!
 //! ```text
-//! given    x · U                of an x of xs and a U that does not change: before the steps
-//! results  y = V · U            of a y that nothing else reads: after the steps
-//! sums     c ← c + Aᵀ · B       of a carry that nothing else reads: after some steps, of A and B of all of these
+//! given    x · U           with an x of xs and a loop-invariant U: computed before the steps
+//! results  y = V · U       with a loop-invariant U, if y is used by no instruction: computed after the steps
+//! sums     c ← c + Aᵀ · B  if c is used by no other instruction: computed after a block of steps
 //! ```
 
 use std::collections::HashMap;
@@ -11,26 +11,26 @@ use std::ops::Range;
 
 use burn_backend::Backend;
 
-use crate::fuse::{Binary, Elementwise};
+use crate::fuse::{BinaryOp, Elementwise};
 use crate::program::live;
 use crate::recording::Instruction;
 use crate::scan::products::Sizes;
-use crate::tensor::Meta;
+use crate::tensor::TensorType;
 
-/// Steps `m·k·n` from which a product is taken out of the steps.
+/// Minimum number of multiply-adds `m·k·n` of a product that is extracted.
 const LEAST: usize = 64;
 
-/// `[m, k] · [k, n]` of every step, by the values that they are.
+/// Product `[m, k] · [k, n]` of each step; operands and result are values of the body.
 pub(super) struct Product {
-    /// The value that changes, and the one that does not.
+    /// Left operand, and the loop-invariant right operand.
     pub(super) x: usize,
     pub(super) matrix: usize,
-    /// The result.
+    /// Result.
     pub(super) out: usize,
     pub(super) sizes: Sizes,
 }
 
-/// A carry, by its number, to which `Aᵀ · B` is added, with A `[k, m]` and B `[k, n]`.
+/// Accumulation of `Aᵀ · B` into the carry with this index, with A `[k, m]` and B `[k, n]`.
 pub(super) struct Sum {
     pub(super) carry: usize,
     pub(super) a: usize,
@@ -40,29 +40,29 @@ pub(super) struct Sum {
     pub(super) n: usize,
 }
 
-/// The products that leave the steps.
+/// Extracted products.
 #[derive(Default)]
 pub(super) struct Whole {
     pub(super) given: Vec<Product>,
-    /// With the number of the y.
+    /// Products that are ys, with the index of the y.
     pub(super) results: Vec<(usize, Product)>,
     pub(super) sums: Vec<Sum>,
 }
 
-/// A body, from which products are taken.
+/// Body during the extraction of products.
 pub(super) struct Search<'a, B: Backend> {
-    pub(super) metas: &'a [Meta],
+    pub(super) metas: &'a [TensorType],
     pub(super) steps: Vec<Instruction<B>>,
-    /// Carries, then ys.
+    /// Values of the new carries, then of the ys.
     pub(super) outputs: Vec<usize>,
-    /// The values of carries and of xs.
+    /// Values of the carries and of the xs.
     pub(super) carries: Range<usize>,
     pub(super) xs: Range<usize>,
     pub(super) moving: &'a [bool],
 }
 
 impl<B: Backend> Search<'_, B> {
-    /// Takes out what can be; outputs that are results of products become what is multiplied.
+    /// Extracts products. An output that is a product is replaced by the left operand of the product.
     pub(super) fn run(&mut self) -> Whole {
         let mut whole = Whole::default();
         self.sums(&mut whole.sums);
@@ -88,7 +88,7 @@ impl<B: Backend> Search<'_, B> {
         whole
     }
 
-    /// The number of reads of each value, by these sums as well.
+    /// Number of uses of each value by instructions, outputs and extracted sums.
     fn uses(&self, sums: &[Sum]) -> Vec<usize> {
         let mut uses = vec![0; self.metas.len()];
         let operands = self.steps.iter().flat_map(|one| &one.operands);
@@ -97,7 +97,7 @@ impl<B: Backend> Search<'_, B> {
         uses
     }
 
-    /// One product with a matrix that does not change.
+    /// The instruction as a product with a loop-invariant matrix.
     fn product(&self, one: &Instruction<B>) -> Option<Product> {
         let &[x, matrix] = &one.operands[..] else { return None };
         if !matches!(one.name, "float_matmul" | "linear") || self.moving[matrix] {
@@ -108,7 +108,7 @@ impl<B: Backend> Search<'_, B> {
         (large && !sizes.transposed).then_some(Product { x, matrix, out: one.first, sizes })
     }
 
-    /// Sums of products that are added to carries.
+    /// Extracts products that are accumulated into carries.
     fn sums(&mut self, sums: &mut Vec<Sum>) {
         let made: HashMap<usize, usize> =
             self.steps.iter().enumerate().map(|(at, one)| (one.first, at)).collect();
@@ -132,13 +132,13 @@ impl<B: Backend> Search<'_, B> {
             self.outputs[carry] = rest;
             sums.extend(found.into_iter().map(|sum| Sum { carry, ..sum }));
         }
-        // Instructions that only these products needed are dropped.
+        // Dead code elimination.
         let of_sums = sums.iter().flat_map(|sum| [sum.a, sum.b]);
         let needed: Vec<usize> = self.outputs.iter().copied().chain(of_sums).collect();
         self.steps = live(std::mem::take(&mut self.steps), &needed, self.metas.len());
     }
 
-    /// The addition that a value is, if its operands have its shape and only one instruction reads it.
+    /// Operands of the addition that computes `v`, if no operand is broadcast and `v` has one use.
     fn addition(
         &self,
         v: usize,
@@ -146,13 +146,13 @@ impl<B: Backend> Search<'_, B> {
         uses: &[usize],
     ) -> Option<[usize; 2]> {
         let one = &self.steps[*made.get(&v)?];
-        let is_sum = one.elementwise == Some(Elementwise::Binary(Binary::Add)) && uses[v] == 1;
+        let is_sum = one.elementwise == Some(Elementwise::Binary(BinaryOp::Add)) && uses[v] == 1;
         let &[a, b] = &one.operands[..] else { return None };
         let same = |x: usize| self.metas[x].shape == self.metas[v].shape;
         (is_sum && same(a) && same(b)).then_some([a, b])
     }
 
-    /// The terms of a sum.
+    /// Collects the terms of a nested sum.
     fn terms(&self, v: usize, made: &HashMap<usize, usize>, uses: &[usize], out: &mut Vec<usize>) {
         match self.addition(v, made, uses) {
             Some([a, b]) => {
@@ -163,7 +163,8 @@ impl<B: Backend> Search<'_, B> {
         }
     }
 
-    /// The value that a sum is without its products, and the instructions that change for that.
+    /// Removes the products from a nested sum. Returns the value of the remaining sum, `None` if there is no other term;
+    /// `found` receives the products, `changed` the additions with new operands.
     fn without_products(
         &self,
         v: usize,
@@ -192,7 +193,7 @@ impl<B: Backend> Search<'_, B> {
         }
     }
 
-    /// The product `Aᵀ · B` that a value is, if nothing else reads it.
+    /// The product `Aᵀ · B` that computes `v`, if `v` has one use.
     fn outer(&self, v: usize, made: &HashMap<usize, usize>, uses: &[usize]) -> Option<Sum> {
         let one = &self.steps[*made.get(&v)?];
         if one.name != "float_matmul" || uses[v] != 1 {
