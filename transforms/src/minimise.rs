@@ -78,14 +78,14 @@ pub struct Minimum<P> {
 
 /// The float leaves of a tree as one vector.
 #[derive(Clone)]
-struct Vector<B: Backend>(Vec<FloatTensor<B>>);
+struct LeafVector<B: Backend>(Vec<FloatTensor<B>>);
 
 fn read<B: Backend>(x: FloatTensor<B>) -> f64 {
     let data = try_read_sync(B::float_into_data(x)).and_then(std::result::Result::ok);
     data.and_then(|data| data.iter::<f64>().next()).unwrap_or(f64::NAN)
 }
 
-impl<B: Backend> Vector<B> {
+impl<B: Backend> LeafVector<B> {
     fn dot(&self, other: &Self) -> f64 {
         let product = |(x, y): (&FloatTensor<B>, &FloatTensor<B>)| match x.shape().num_elements() {
             0 => 0.0,
@@ -121,9 +121,9 @@ impl<B: Backend> Vector<B> {
 /// A point, its value and its gradient.
 #[derive(Clone)]
 struct Point<B: Backend> {
-    x: Vector<B>,
+    x: LeafVector<B>,
     value: f64,
-    gradient: Vector<B>,
+    gradient: LeafVector<B>,
 }
 
 /// A function with a counter of its evaluations.
@@ -135,9 +135,9 @@ struct Objective<F> {
 }
 
 impl<F> Objective<F> {
-    fn at<B: Backend>(&mut self, x: Vector<B>) -> Result<Point<B>>
+    fn at<B: Backend>(&mut self, x: LeafVector<B>) -> Result<Point<B>>
     where
-        F: FnMut(&Vector<B>) -> Result<(f64, Vector<B>)>,
+        F: FnMut(&LeafVector<B>) -> Result<(f64, LeafVector<B>)>,
     {
         self.evaluations += 1;
         let (value, gradient) = (self.evaluate)(&x)?;
@@ -154,10 +154,10 @@ const TRIES: usize = 25;
 /// Line search for a point that satisfies the strong Wolfe conditions; otherwise the lowest point found, or `None` if
 /// none is lower than the start. Where values differ by rounding errors only, slopes are compared: the approximate
 /// Wolfe conditions of Hager and Zhang, SIAM Journal on Optimization 16 (2005).
-fn search<B: Backend, F: FnMut(&Vector<B>) -> Result<(f64, Vector<B>)>>(
+fn search<B: Backend, F: FnMut(&LeafVector<B>) -> Result<(f64, LeafVector<B>)>>(
     objective: &mut Objective<F>,
     from: &Point<B>,
-    direction: &Vector<B>,
+    direction: &LeafVector<B>,
     first: f64,
 ) -> Result<Option<Point<B>>> {
     let slope = from.gradient.dot(direction);
@@ -210,11 +210,11 @@ fn between([a, fa, da]: [f64; 3], [b, fb, db]: [f64; 3]) -> f64 {
 /// `learn` receives the points before and after a step.
 fn descend<B: Backend, P: Tree<B>, S>(
     structure: &Structure,
-    x: Vector<B>,
+    x: LeafVector<B>,
     settings: &Minimise,
-    evaluate: impl FnMut(&Vector<B>) -> Result<(f64, Vector<B>)>,
+    evaluate: impl FnMut(&LeafVector<B>) -> Result<(f64, LeafVector<B>)>,
     mut state: S,
-    direct: impl Fn(&mut S, &Point<B>) -> Result<(Vector<B>, f64)>,
+    direct: impl Fn(&mut S, &Point<B>) -> Result<(LeafVector<B>, f64)>,
     learn: impl Fn(&mut S, &Point<B>, &Point<B>),
 ) -> Result<Minimum<P>> {
     let epsilon = match x.0.first().map(TensorMetadata::dtype) {
@@ -244,7 +244,7 @@ fn descend<B: Backend, P: Tree<B>, S>(
 }
 
 /// Initial step along the negative gradient, of length 1 at most.
-fn first_step<B: Backend>(gradient: &Vector<B>) -> f64 {
+fn first_step<B: Backend>(gradient: &LeafVector<B>) -> f64 {
     (1.0 / gradient.dot(gradient).sqrt()).min(1.0)
 }
 
@@ -259,13 +259,13 @@ pub fn lbfgs<B: Backend, P: Tree<B>>(
     settings: &Minimise,
 ) -> Result<Minimum<P>> {
     let (structure, x) = flatten_floats(x)?;
-    let evaluate = |x: &Vector<B>| {
+    let evaluate = |x: &LeafVector<B>| {
         let tree: P = build_floats(&structure, x.0.clone())?;
         let (value, gradient) = value_and_grad(&f, tree)?;
         let gradient = flatten_floats::<B, P>(gradient)?.1;
-        Ok((read::<B>(value.into_primitive().tensor()), Vector(gradient)))
+        Ok((read::<B>(value.into_primitive().tensor()), LeafVector(gradient)))
     };
-    type Pairs<B> = VecDeque<(Vector<B>, Vector<B>, f64)>;
+    type Pairs<B> = VecDeque<(LeafVector<B>, LeafVector<B>, f64)>;
     let direct = |pairs: &mut Pairs<B>, at: &Point<B>| {
         let Some((s, y, _)) = pairs.back() else {
             return Ok((at.gradient.scaled(-1.0), first_step(&at.gradient)));
@@ -295,7 +295,7 @@ pub fn lbfgs<B: Backend, P: Tree<B>>(
             pairs.push_back((s, y, 1.0 / sy));
         }
     };
-    descend(&structure, Vector(x), settings, evaluate, VecDeque::new(), direct, learn)
+    descend(&structure, LeafVector(x), settings, evaluate, VecDeque::new(), direct, learn)
 }
 
 /// Local minimum of f near x by Newton's method: directions by conjugate gradients on Hessian-vector products, up to a
@@ -311,11 +311,11 @@ pub fn newton_cg<B: Backend, P: Tree<B>>(
     settings: &Minimise,
 ) -> Result<Minimum<P>> {
     let (structure, x) = flatten_floats(x)?;
-    let tree = |x: &Vector<B>| -> Result<P> { Ok(build_floats(&structure, x.0.clone())?) };
-    let evaluate = |x: &Vector<B>| {
+    let tree = |x: &LeafVector<B>| -> Result<P> { Ok(build_floats(&structure, x.0.clone())?) };
+    let evaluate = |x: &LeafVector<B>| {
         let (value, gradient) = value_and_grad(&value, tree(x)?)?;
         let gradient = flatten_floats::<B, P>(gradient)?.1;
-        Ok((read::<B>(value.into_primitive().tensor()), Vector(gradient)))
+        Ok((read::<B>(value.into_primitive().tensor()), LeafVector(gradient)))
     };
     let direct = |_: &mut (), at: &Point<B>| {
         let norm = at.gradient.dot(&at.gradient).sqrt();
@@ -326,7 +326,7 @@ pub fn newton_cg<B: Backend, P: Tree<B>>(
         let mut rr = r.dot(&r);
         for k in 0..2 * size.max(1) {
             let (_, product) = hvp(&f, tree(&at.x)?, tree(&d)?)?;
-            let product = Vector(flatten_floats::<B, P>(product)?.1);
+            let product = LeafVector(flatten_floats::<B, P>(product)?.1);
             let curvature = d.dot(&product);
             if curvature.is_nan() || curvature <= 0.0 {
                 let steepest = (at.gradient.scaled(-1.0), first_step(&at.gradient));
@@ -343,5 +343,5 @@ pub fn newton_cg<B: Backend, P: Tree<B>>(
         }
         Ok((z, 1.0))
     };
-    descend(&structure, Vector(x), settings, evaluate, (), direct, |(), _, _| {})
+    descend(&structure, LeafVector(x), settings, evaluate, (), direct, |(), _, _| {})
 }

@@ -8,15 +8,15 @@ use burn_backend::{Backend, Scalar};
 
 use crate::backend::Jvp;
 use crate::primitive::JvpTensor;
-use crate::real::Real;
+use crate::real::InnerFloat;
 
 /// exp(−x²/2)/√(2π).
-fn normal<B: Backend>(x: Real<B>) -> Real<B> {
+fn normal<B: Backend>(x: InnerFloat<B>) -> InnerFloat<B> {
     (x.square() / -2.0).map(B::float_exp) / (2.0 * PI).sqrt()
 }
 
 /// Tangent of softmax: y (ẋ − Σ y ẋ).
-fn softmax_tangent<B: Backend>(t: Real<B>, y: Real<B>, dim: usize) -> Real<B> {
+fn softmax_tangent<B: Backend>(t: InnerFloat<B>, y: InnerFloat<B>, dim: usize) -> InnerFloat<B> {
     let mean = (y.clone() * t.clone()).map(|x| B::float_sum_dim(x, dim));
     y * (t - mean)
 }
@@ -26,17 +26,18 @@ fn backward<B: Backend>(
     x: JvpTensor<B>,
     grad: JvpTensor<B>,
     f: impl Fn(FloatTensor<B>, FloatTensor<B>) -> FloatTensor<B>,
-    slope: impl FnOnce(Real<B>) -> Real<B>,
+    slope: impl FnOnce(InnerFloat<B>) -> InnerFloat<B>,
 ) -> JvpTensor<B> {
     let right = grad.tangent.map(|t| f(x.primal.clone(), t));
-    let (value, cotangent) = (Real::<B>(x.primal.clone()), Real::<B>(grad.primal.clone()));
-    let left = x.tangent.map(|t| (Real(t) * cotangent * slope(value)).0);
+    let (value, cotangent) =
+        (InnerFloat::<B>(x.primal.clone()), InnerFloat::<B>(grad.primal.clone()));
+    let left = x.tangent.map(|t| (InnerFloat(t) * cotangent * slope(value)).0);
     JvpTensor::joined(f(x.primal, grad.primal), left, right)
 }
 
 impl<B: Backend> ActivationOps<Self> for Jvp<B> {
     fn relu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        x.chain(B::relu, |t, _, y| Real(B::relu_backward(y.0, t.0)))
+        x.chain(B::relu, |t, _, y| InnerFloat(B::relu_backward(y.0, t.0)))
     }
 
     fn relu_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -58,7 +59,7 @@ impl<B: Backend> ActivationOps<Self> for Jvp<B> {
         if !x.moves() && !alpha.moves() {
             return JvpTensor::constant(B::prelu(x.primal, alpha.primal));
         }
-        let below = Real::<B>(x.primal.clone()).below(Scalar::Float(0.0));
+        let below = InnerFloat::<B>(x.primal.clone()).below(Scalar::Float(0.0));
         let scaled = x.clone().bilinear(alpha, B::float_mul);
         <Self as burn_backend::ops::FloatTensorOps<Self>>::float_mask_where(x, below, scaled)
     }
@@ -78,7 +79,7 @@ impl<B: Backend> ActivationOps<Self> for Jvp<B> {
     }
 
     fn sigmoid(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        x.chain(B::sigmoid, |t, _, y| Real(B::sigmoid_backward(y.0, t.0)))
+        x.chain(B::sigmoid, |t, _, y| InnerFloat(B::sigmoid_backward(y.0, t.0)))
     }
 
     fn sigmoid_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -2,30 +2,36 @@
 
 use burn_backend::{Backend, Scalar, Shape, Slice, TensorMetadata, get_device_settings};
 
-use crate::real::Real;
+use crate::real::InnerFloat;
 
 /// Elements `start..end` along an axis.
-fn part<B: Backend>(x: &Real<B>, dim: usize, start: usize, end: usize) -> Real<B> {
+fn part<B: Backend>(x: &InnerFloat<B>, dim: usize, start: usize, end: usize) -> InnerFloat<B> {
     let mut slices = vec![Slice::full(); dim + 1];
     slices[dim] = Slice::new(start as isize, Some(end as isize), 1);
-    Real(B::float_slice(x.0.clone(), &slices))
+    InnerFloat(B::float_slice(x.0.clone(), &slices))
 }
 
 /// Tangent of y_i = x_1 … x_i, exact also for zero elements.
 ///
 /// A prefix sum over dual numbers, (p, ṗ)(q, q̇) = (p q, ṗ q + p q̇), that doubles the span in every round: 3 products
 /// and a sum of the size of x in each of ⌈log₂ n⌉ rounds.
-pub(crate) fn cumprod_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) -> Real<B> {
+pub(crate) fn cumprod_tangent<B: Backend>(
+    t: InnerFloat<B>,
+    x: InnerFloat<B>,
+    dim: usize,
+) -> InnerFloat<B> {
     let n = x.0.shape()[dim];
     let (mut p, mut q) = (x, t);
     let mut span = 1;
     while span < n {
-        let late = |x: &Real<B>| part(x, dim, span, n);
-        let early = |x: &Real<B>| part(x, dim, 0, n - span);
+        let late = |x: &InnerFloat<B>| part(x, dim, span, n);
+        let early = |x: &InnerFloat<B>| part(x, dim, 0, n - span);
         let tangent = early(&q) * late(&p) + early(&p) * late(&q);
         let value = early(&p) * late(&p);
-        let head = |x: &Real<B>| part(x, dim, 0, span).0;
-        let joined = |x: &Real<B>, rest: Real<B>| Real(B::float_cat(vec![head(x), rest.0], dim));
+        let head = |x: &InnerFloat<B>| part(x, dim, 0, span).0;
+        let joined = |x: &InnerFloat<B>, rest: InnerFloat<B>| {
+            InnerFloat(B::float_cat(vec![head(x), rest.0], dim))
+        };
         (p, q) = (joined(&p, value), joined(&q, tangent));
         span *= 2;
     }
@@ -34,7 +40,11 @@ pub(crate) fn cumprod_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) ->
 
 /// Tangent of the product along an axis: dual numbers are multiplied pairwise until one is left. For an empty axis the
 /// product is 1 and the tangent is zero.
-pub(crate) fn product_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) -> Real<B> {
+pub(crate) fn product_tangent<B: Backend>(
+    t: InnerFloat<B>,
+    x: InnerFloat<B>,
+    dim: usize,
+) -> InnerFloat<B> {
     let (mut p, mut q) = (x, t);
     loop {
         let n = p.0.shape()[dim];
@@ -42,20 +52,20 @@ pub(crate) fn product_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) ->
             let mut shape = p.0.shape();
             shape[dim] = 1;
             let device = B::float_device(&p.0);
-            return Real(B::float_zeros(shape, &device, p.0.dtype().into()));
+            return InnerFloat(B::float_zeros(shape, &device, p.0.dtype().into()));
         }
         if n == 1 {
             return q;
         }
         let half = n / 2;
-        let first = |x: &Real<B>| part(x, dim, 0, half);
-        let second = |x: &Real<B>| part(x, dim, half, 2 * half);
+        let first = |x: &InnerFloat<B>| part(x, dim, 0, half);
+        let second = |x: &InnerFloat<B>| part(x, dim, half, 2 * half);
         let mut tangent = first(&q) * second(&p) + first(&p) * second(&q);
         let mut value = first(&p) * second(&p);
         if n % 2 == 1 {
-            let last = |x: &Real<B>| part(x, dim, n - 1, n).0;
-            tangent = Real(B::float_cat(vec![tangent.0, last(&q)], dim));
-            value = Real(B::float_cat(vec![value.0, last(&p)], dim));
+            let last = |x: &InnerFloat<B>| part(x, dim, n - 1, n).0;
+            tangent = InnerFloat(B::float_cat(vec![tangent.0, last(&q)], dim));
+            value = InnerFloat(B::float_cat(vec![value.0, last(&p)], dim));
         }
         (p, q) = (value, tangent);
     }
@@ -63,11 +73,11 @@ pub(crate) fn product_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) ->
 
 /// Tangent of a cumulative extremum: the tangent at the last index that attains it, as in Burn's `Autodiff`.
 pub(crate) fn extremum_tangent<B: Backend>(
-    t: Real<B>,
-    x: Real<B>,
-    y: Real<B>,
+    t: InnerFloat<B>,
+    x: InnerFloat<B>,
+    y: InnerFloat<B>,
     dim: usize,
-) -> Real<B> {
+) -> InnerFloat<B> {
     let shape = x.0.shape();
     let device = B::float_device(&x.0);
     let settings = get_device_settings::<B>(&device);

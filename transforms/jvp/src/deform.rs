@@ -16,7 +16,7 @@ use burn_backend::{Backend, Scalar, Shape, Slice, TensorData, TensorMetadata};
 
 use crate::backend::Jvp;
 use crate::primitive::{JvpTensor, expanded, sum};
-use crate::real::Real;
+use crate::real::InnerFloat;
 
 /// The operands in which the operation is multilinear.
 pub(crate) struct Deformed<B: Backend> {
@@ -27,10 +27,8 @@ pub(crate) struct Deformed<B: Backend> {
     pub(crate) options: DeformConvOptions<2>,
 }
 
-type F<B> = FloatTensor<B>;
-
 /// Both components of the offsets, each in the shape of the mask.
-fn components<B: Backend>(offset: &F<B>) -> [Real<B>; 2] {
+fn components<B: Backend>(offset: &FloatTensor<B>) -> [InnerFloat<B>; 2] {
     let shape = offset.shape();
     let taps = Shape::new([shape[0], shape[1] / 2, 2, shape[2], shape[3]]);
     let pairs = B::float_reshape(offset.clone(), taps);
@@ -38,24 +36,24 @@ fn components<B: Backend>(offset: &F<B>) -> [Real<B>; 2] {
         let slices = [Slice::full(), Slice::full(), Slice::new(i, Some(i + 1), 1)];
         let one = B::float_slice(pairs.clone(), &slices);
         let shape = [shape[0], shape[1] / 2, shape[2], shape[3]];
-        Real(B::float_reshape(one, Shape::new(shape)))
+        InnerFloat(B::float_reshape(one, Shape::new(shape)))
     })
 }
 
 /// Inverse of [`components`].
-fn offsets<B: Backend>(components: [Real<B>; 2]) -> F<B> {
+fn offsets<B: Backend>(components: [InnerFloat<B>; 2]) -> FloatTensor<B> {
     let [n, taps, h, w] = components[0].0.shape().dims();
     let single = components.map(|x| B::float_reshape(x.0, Shape::new([n, taps, 1, h, w])));
     B::float_reshape(B::float_cat(single.into(), 2), Shape::new([n, 2 * taps, h, w]))
 }
 
 impl<B: Backend> Deformed<B> {
-    fn mask(&self) -> Option<F<B>> {
+    fn mask(&self) -> Option<FloatTensor<B>> {
         self.mask.as_ref().map(|x| x.primal.clone())
     }
 
     /// The mask; ones if there is none.
-    fn full_mask(&self) -> F<B> {
+    fn full_mask(&self) -> FloatTensor<B> {
         self.mask().unwrap_or_else(|| {
             let offset = &self.offset.primal;
             let mut shape = offset.shape();
@@ -65,7 +63,13 @@ impl<B: Backend> Deformed<B> {
     }
 
     /// The operation on these operands.
-    fn run(&self, x: &F<B>, offset: &F<B>, weight: &F<B>, mask: Option<F<B>>) -> F<B> {
+    fn run(
+        &self,
+        x: &FloatTensor<B>,
+        offset: &FloatTensor<B>,
+        weight: &FloatTensor<B>,
+        mask: Option<FloatTensor<B>>,
+    ) -> FloatTensor<B> {
         let (x, offset, weight) = (x.clone(), offset.clone(), weight.clone());
         B::deform_conv2d(x, offset, weight, mask, None, self.options.clone())
     }
@@ -73,11 +77,11 @@ impl<B: Backend> Deformed<B> {
     /// Reverse pass of the operation, including the cotangent of the mask.
     fn back(
         &self,
-        x: &F<B>,
-        offset: &F<B>,
-        weight: &F<B>,
-        mask: F<B>,
-        grad: &F<B>,
+        x: &FloatTensor<B>,
+        offset: &FloatTensor<B>,
+        weight: &FloatTensor<B>,
+        mask: FloatTensor<B>,
+        grad: &FloatTensor<B>,
     ) -> DeformConv2dBackward<B> {
         let (x, offset, weight) = (x.clone(), offset.clone(), weight.clone());
         let (grad, options) = (grad.clone(), self.options.clone());
@@ -85,7 +89,7 @@ impl<B: Backend> Deformed<B> {
     }
 
     /// Offsets with the given components at an edge of the cell: 0 for the lower edge, 1 for the upper edge.
-    fn corner(&self, edges: [Option<f64>; 2]) -> F<B> {
+    fn corner(&self, edges: [Option<f64>; 2]) -> FloatTensor<B> {
         let mut axes = components::<B>(&self.offset.primal).into_iter().zip(edges);
         let mut next = || match axes.next() {
             Some((x, Some(edge))) => x.map(B::float_floor) + edge,
@@ -96,7 +100,7 @@ impl<B: Backend> Deformed<B> {
     }
 
     /// Tangent of the offsets by component, 0 for sampling points at −1.
-    fn moved(&self, tangent: &F<B>) -> [Real<B>; 2] {
+    fn moved(&self, tangent: &FloatTensor<B>) -> [InnerFloat<B>; 2] {
         let [a, b] = components::<B>(tangent);
         let [outside_a, outside_b] = self.one_outside();
         [a.without(outside_a), b.without(outside_b)]
@@ -126,7 +130,7 @@ impl<B: Backend> Deformed<B> {
             let places = TensorData::new(places, [1, taps, height, width]);
             let places = places.convert_dtype(offset.dtype());
             let bools = x.bools();
-            let at = Real::<B>(B::float_from_data(places, &B::float_device(offset))) + x;
+            let at = InnerFloat::<B>(B::float_from_data(places, &B::float_device(offset))) + x;
             B::float_equal_elem(at.0, Scalar::Float(-1.0), bools)
         })
     }
@@ -161,7 +165,7 @@ pub(crate) fn forward<B: Backend>(op: Deformed<B>, bias: Option<JvpTensor<B>>) -
     ];
     if let Some(t) = op.offset.tangent() {
         for (i, t) in op.moved(t).into_iter().enumerate() {
-            let mask = (t * Real(op.full_mask())).0;
+            let mask = (t * InnerFloat(op.full_mask())).0;
             let at = |e| op.run(x, &op.corner(edge(i, e)), weight, Some(mask.clone()));
             tangents.push(Some(B::float_sub(at(1.0), at(0.0))));
         }
@@ -175,19 +179,19 @@ pub(crate) fn forward<B: Backend>(op: Deformed<B>, bias: Option<JvpTensor<B>>) -
 
 /// Tangents of the cotangents, one per operand.
 struct Tangents<B: Backend> {
-    x: Option<F<B>>,
-    offset: Option<F<B>>,
-    weight: Option<F<B>>,
-    mask: Option<F<B>>,
+    x: Option<FloatTensor<B>>,
+    offset: Option<FloatTensor<B>>,
+    weight: Option<FloatTensor<B>>,
+    mask: Option<FloatTensor<B>>,
 }
 
 impl<B: Backend> Tangents<B> {
     fn add(
         &mut self,
-        x: Option<F<B>>,
-        offset: Option<F<B>>,
-        weight: Option<F<B>>,
-        mask: Option<F<B>>,
+        x: Option<FloatTensor<B>>,
+        offset: Option<FloatTensor<B>>,
+        weight: Option<FloatTensor<B>>,
+        mask: Option<FloatTensor<B>>,
     ) {
         let Self { x: of_x, offset: of_offset, weight: of_weight, mask: of_mask } = self;
         let pairs = [(of_x, x), (of_offset, offset), (of_weight, weight), (of_mask, mask)];
@@ -207,7 +211,7 @@ pub(crate) fn backward<B: Backend>(
     let [x, offset, weight] = [&op.x, &op.offset, &op.weight].map(|x| &x.primal);
     let g = &grad.primal;
     let bias = bias.map(|x| x.primal);
-    let all = |grad: F<B>| {
+    let all = |grad: FloatTensor<B>| {
         let (x, offset, weight) = (x.clone(), offset.clone(), weight.clone());
         let (mask, options) = (op.mask(), op.options.clone());
         B::deform_conv2d_backward(x, offset, weight, mask, bias.clone(), grad, options)
@@ -235,24 +239,24 @@ pub(crate) fn backward<B: Backend>(
     if let Some(t) = op.offset.tangent() {
         let moved = op.moved(t);
         for (i, t) in moved.iter().enumerate() {
-            let masked = (t.clone() * Real(mask.clone())).0;
+            let masked = (t.clone() * InnerFloat(mask.clone())).0;
             let at = |e| op.back(x, &op.corner(edge(i, e)), weight, masked.clone(), g);
             let (upper, lower) = (at(1.0), at(0.0));
             let slope = upper.mask_grad.zip(lower.mask_grad);
-            let of_mask = slope.map(|(a, b)| (t.clone() * (Real(a) - Real(b))).0);
+            let of_mask = slope.map(|(a, b)| (t.clone() * (InnerFloat(a) - InnerFloat(b))).0);
             let of_x = B::float_sub(upper.x_grad, lower.x_grad);
             let of_weight = B::float_sub(upper.weight_grad, lower.weight_grad);
             sums.add(Some(of_x), None, Some(of_weight), of_mask);
         }
         let value = |a, b| {
             let d = op.back(x, &op.corner([Some(a), Some(b)]), weight, mask.clone(), g);
-            d.mask_grad.map(Real::<B>)
+            d.mask_grad.map(InnerFloat::<B>)
         };
         let corners = (value(1.0, 1.0), value(1.0, 0.0), value(0.0, 1.0), value(0.0, 0.0));
         if let (Some(both), Some(down), Some(right), Some(none)) = corners {
             let [a, b] = moved;
             let [outside_a, outside_b] = op.one_outside();
-            let cross = (both - down - right + none) * Real(mask);
+            let cross = (both - down - right + none) * InnerFloat(mask);
             let of_a = (b * cross.clone()).without(outside_a);
             let of_b = (a * cross).without(outside_b);
             sums.add(None, Some(offsets([of_a, of_b])), None, None);

@@ -14,12 +14,12 @@ use burn_backend::{
 
 use crate::backend::Jvp;
 use crate::primitive::{JvpTensor, zeros_like};
-use crate::real::Real;
+use crate::real::InnerFloat;
 use crate::rows::{constant, dropped, linear, still, unary};
 use crate::{cumulative, extrema, indexed, powers};
 
 /// 2/√π · exp(−x²), the derivative of erf.
-fn bell<B: Backend>(x: Real<B>) -> Real<B> {
+fn bell<B: Backend>(x: InnerFloat<B>) -> InnerFloat<B> {
     (-x.square()).map(B::float_exp) * std::f64::consts::FRAC_2_SQRT_PI
 }
 
@@ -157,15 +157,17 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
     fn float_div(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
         let z = B::float_div(x.primal, y.primal.clone());
         let left = x.tangent.map(|t| B::float_div(t, y.primal.clone()));
-        let right = y.tangent.map(|t| (-(Real::<B>(z.clone()) * Real(t) / Real(y.primal))).0);
+        let right = y
+            .tangent
+            .map(|t| (-(InnerFloat::<B>(z.clone()) * InnerFloat(t) / InnerFloat(y.primal))).0);
         JvpTensor::joined(z, left, right)
     }
 
     /// x − ⌊x/y⌋ y.
     fn float_remainder(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
         let right = y.tangent.map(|t| {
-            let quotient = Real::<B>(x.primal.clone()) / Real(y.primal.clone());
-            (-(quotient.map(B::float_floor) * Real(t))).0
+            let quotient = InnerFloat::<B>(x.primal.clone()) / InnerFloat(y.primal.clone());
+            (-(quotient.map(B::float_floor) * InnerFloat(t))).0
         });
         JvpTensor::joined(B::float_remainder(x.primal, y.primal), x.tangent, right)
     }
@@ -184,14 +186,14 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
 
     /// Angle of (x, y): (x ẏ − y ẋ)/(x² + y²).
     fn float_atan2(y: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
-        let (a, b) = (Real::<B>(y.primal.clone()), Real::<B>(x.primal.clone()));
+        let (a, b) = (InnerFloat::<B>(y.primal.clone()), InnerFloat::<B>(x.primal.clone()));
         let angle = B::float_atan2(y.primal, x.primal);
         if y.tangent.is_none() && x.tangent.is_none() {
             return JvpTensor::constant(angle);
         }
         let norm = a.clone().square() + b.clone().square();
-        let left = y.tangent.map(|t| (Real(t) * b / norm.clone()).0);
-        let right = x.tangent.map(|t| (-(Real(t) * a / norm)).0);
+        let left = y.tangent.map(|t| (InnerFloat(t) * b / norm.clone()).0);
+        let right = x.tangent.map(|t| (-(InnerFloat(t) * a / norm)).0);
         JvpTensor::joined(angle, left, right)
     }
 
@@ -306,7 +308,7 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
 
     fn float_prod(x: FloatTensor<Self>) -> FloatTensor<Self> {
         x.chain(B::float_prod, |t, x, _| {
-            let flat = |x: Real<B>| {
+            let flat = |x: InnerFloat<B>| {
                 let n = x.0.shape().num_elements();
                 x.map(|x| B::float_reshape(x, Shape::new([n])))
             };

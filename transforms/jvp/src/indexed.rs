@@ -4,7 +4,7 @@ use burn_backend::tensor::{BoolTensor, FloatTensor, IndexingUpdateOp, IntTensor}
 use burn_backend::{Backend, Scalar, Shape, TensorMetadata};
 
 use crate::primitive::{JvpTensor, expanded, sum, zeros_like};
-use crate::real::Real;
+use crate::real::InnerFloat;
 
 /// A mask, broadcast to this shape.
 pub(crate) fn expanded_flags<B: Backend>(flags: BoolTensor<B>, shape: Shape) -> BoolTensor<B> {
@@ -24,7 +24,7 @@ pub(crate) fn mask_where<B: Backend>(
     let full = |t| expanded::<B>(t, primal.shape());
     let mask = expanded_flags::<B>(mask, primal.shape());
     let tangent = match (x.tangent.map(full), y.tangent.map(full)) {
-        (Some(a), None) => Real::<B>(a).without(mask).0,
+        (Some(a), None) => InnerFloat::<B>(a).without(mask).0,
         (a, b) => {
             let [a, b] = [a, b].map(|t| t.unwrap_or_else(|| zeros_like::<B>(&primal)));
             B::float_mask_where(a, mask, b)
@@ -69,7 +69,7 @@ pub(crate) fn scatter_nd<B: Backend>(
         IndexingUpdateOp::Mul => {
             let left = x.tangent.map(|t| put(t, y.primal.clone(), IndexingUpdateOp::Mul));
             let right = y.tangent.map(|t| {
-                let moved = (Real::<B>(at(&x.primal)) * Real(t)).0;
+                let moved = (InnerFloat::<B>(at(&x.primal)) * InnerFloat(t)).0;
                 put(zeros_like::<B>(&x.primal), moved, IndexingUpdateOp::Assign)
             });
             JvpTensor { primal: put(x.primal, y.primal, reduction), tangent: sum::<B>(left, right) }
@@ -78,9 +78,9 @@ pub(crate) fn scatter_nd<B: Backend>(
             let primal = put(x.primal.clone(), y.primal.clone(), reduction);
             let (here, result) = (at(&x.primal), at(&primal));
             let passed = |t: FloatTensor<B>, value: FloatTensor<B>| {
-                let bools = Real::<B>(value.clone()).bools();
+                let bools = InnerFloat::<B>(value.clone()).bools();
                 let other = B::float_not_equal(value, result.clone(), bools);
-                Real::<B>(t).without(other).0
+                InnerFloat::<B>(t).without(other).0
             };
             let left = x.tangent.map(|t| {
                 let kept = passed(at(&t), here);

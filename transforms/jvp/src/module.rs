@@ -17,7 +17,7 @@ use burn_backend::{Backend, Scalar, Shape, TensorMetadata, get_device_settings};
 use crate::backend::Jvp;
 use crate::deform::{self, Deformed};
 use crate::primitive::{JvpTensor, expanded, sum};
-use crate::real::Real;
+use crate::real::InnerFloat;
 
 /// `f(x, w) + b`, bilinear in x and w, with b along `axis` of the result.
 fn affine<B: Backend>(
@@ -372,19 +372,19 @@ impl<B: Backend> ModuleOps<Self> for Jvp<B> {
         let row = |x: FloatTensor<B>| {
             let mut shape = vec![1; last + 1];
             shape[last] = x.shape()[0];
-            Real::<B>(B::float_reshape(x, Shape::from(shape)))
+            InnerFloat::<B>(B::float_reshape(x, Shape::from(shape)))
         };
         let of_beta = beta.and_then(|x| x.tangent).map(|t| row(t).0);
         if !x.moves() && !gamma.moves() {
             return JvpTensor::joined(primal, of_beta, None);
         }
-        let mean = |x: Real<B>| x.map(|x| B::float_mean_dim(x, last));
-        let centered = Real::<B>(x.primal.clone()) - mean(Real(x.primal));
+        let mean = |x: InnerFloat<B>| x.map(|x| B::float_mean_dim(x, last));
+        let centered = InnerFloat::<B>(x.primal.clone()) - mean(InnerFloat(x.primal));
         let deviation = (mean(centered.clone().square()) + epsilon).map(B::float_sqrt);
         let unit = centered / deviation.clone();
         let left = x.tangent.map(|t| {
-            let along = unit.clone() * mean(unit.clone() * Real(t.clone()));
-            let moved = (Real(t.clone()) - mean(Real(t)) - along) / deviation;
+            let along = unit.clone() * mean(unit.clone() * InnerFloat(t.clone()));
+            let moved = (InnerFloat(t.clone()) - mean(InnerFloat(t)) - along) / deviation;
             (moved * row(gamma.primal)).0
         });
         let right = gamma.tangent.map(|t| (unit * row(t)).0);

@@ -3,7 +3,7 @@
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, Shape, TensorMetadata};
 
-use crate::real::Real;
+use crate::real::InnerFloat;
 
 /// A float tensor and its tangent; a missing tangent represents zero, without cost.
 ///
@@ -97,11 +97,12 @@ impl<B: Backend> JvpTensor<B> {
     pub(crate) fn chain(
         self,
         f: impl FnOnce(FloatTensor<B>) -> FloatTensor<B>,
-        rule: impl FnOnce(Real<B>, Real<B>, Real<B>) -> Real<B>,
+        rule: impl FnOnce(InnerFloat<B>, InnerFloat<B>, InnerFloat<B>) -> InnerFloat<B>,
     ) -> Self {
         let Some(tangent) = self.tangent else { return Self::constant(f(self.primal)) };
         let primal = f(self.primal.clone());
-        let tangent = rule(Real(tangent), Real(self.primal), Real(primal.clone()));
+        let tangent =
+            rule(InnerFloat(tangent), InnerFloat(self.primal), InnerFloat(primal.clone()));
         Self { primal, tangent: Some(tangent.0) }
     }
 

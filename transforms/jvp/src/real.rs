@@ -7,11 +7,11 @@ use burn_backend::{Backend, BoolDType, Scalar, TensorMetadata, get_device_settin
 
 /// A float tensor of the inner backend.
 #[derive(Clone, Debug)]
-pub(crate) struct Real<B: Backend>(pub(crate) FloatTensor<B>);
+pub(crate) struct InnerFloat<B: Backend>(pub(crate) FloatTensor<B>);
 
 macro_rules! operators {
     ($($trait:ident $method:ident: $tensors:ident, $scalar:ident;)*) => {$(
-        impl<B: Backend> $trait for Real<B> {
+        impl<B: Backend> $trait for InnerFloat<B> {
             type Output = Self;
 
             fn $method(self, y: Self) -> Self {
@@ -19,7 +19,7 @@ macro_rules! operators {
             }
         }
 
-        impl<B: Backend> $trait<f64> for Real<B> {
+        impl<B: Backend> $trait<f64> for InnerFloat<B> {
             type Output = Self;
 
             fn $method(self, c: f64) -> Self {
@@ -36,7 +36,7 @@ operators! {
     Div div: float_div, float_div_scalar;
 }
 
-impl<B: Backend> Neg for Real<B> {
+impl<B: Backend> Neg for InnerFloat<B> {
     type Output = Self;
 
     fn neg(self) -> Self {
@@ -44,7 +44,7 @@ impl<B: Backend> Neg for Real<B> {
     }
 }
 
-impl<B: Backend> Real<B> {
+impl<B: Backend> InnerFloat<B> {
     /// `f(x)`.
     pub(crate) fn map(self, f: impl FnOnce(FloatTensor<B>) -> FloatTensor<B>) -> Self {
         Self(f(self.0))

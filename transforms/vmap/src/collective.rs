@@ -27,11 +27,11 @@ use burn_backend::{Backend, Shape, TensorData, TensorMetadata, get_device_settin
 use burn_t4a::ext::tree::{Leaf, Tree, build, flatten};
 use burn_tensor::{Float, Int, Tensor, TensorPrimitive};
 
+use crate::active::with_call;
 use crate::backend::Vmap;
 use crate::error::VmapError;
-use crate::kind::{Kind, Primitive};
-use crate::movement::{Mapped, raise};
-use crate::running::with_call;
+use crate::kind::{DataKind, Primitive};
+use crate::movement::{MappedTensor, raise};
 use crate::tensor::VmapTensor;
 
 /// The map of the backend itself.
@@ -76,7 +76,7 @@ pub trait MapAxis<B: Backend> {
 }
 
 /// Removes the first axis, of size 1. An example without axes has the shape `[1]`.
-fn without_batch<B: Backend, K: Kind<B>>(x: Primitive<B, K>) -> Primitive<B, K> {
+fn without_batch<B: Backend, K: DataKind<B>>(x: Primitive<B, K>) -> Primitive<B, K> {
     let shape = Shape::from(x.shape()[1..].to_vec());
     K::reshape(x, shape)
 }
@@ -145,10 +145,10 @@ impl<B: Backend> MapAxis<B> for Own {
 }
 
 /// The exchange on the tensors inside.
-fn inside<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+fn inside<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     exchange: impl FnOnce(Primitive<B, K>) -> Result<Primitive<B, K>, VmapError>,
-) -> Result<Mapped<B, K>, VmapError> {
+) -> Result<MappedTensor<B, K>, VmapError> {
     let size = x.size();
     let (x, _) = x.into_inner();
     Ok(VmapTensor::new(exchange(x)?, size))

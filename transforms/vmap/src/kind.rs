@@ -4,10 +4,10 @@ use burn_backend::tensor::{Bool, BoolTensor, Float, FloatTensor, Int, IntTensor}
 use burn_backend::{Backend, Shape, Slice, TensorMetadata};
 
 /// Primitive type of a tensor kind.
-pub(crate) type Primitive<B, K> = <K as Kind<B>>::Primitive;
+pub(crate) type Primitive<B, K> = <K as DataKind<B>>::Primitive;
 
 /// A tensor kind and its data-movement operations.
-pub(crate) trait Kind<B: Backend>: 'static {
+pub(crate) trait DataKind<B: Backend>: 'static {
     type Primitive: TensorMetadata + 'static;
 
     fn reshape(x: Self::Primitive, shape: Shape) -> Self::Primitive;
@@ -38,7 +38,7 @@ macro_rules! kinds {
     ($($kind:ident, $primitive:ident: $reshape:ident $expand:ident $permute:ident $flip:ident $slice:ident
        $slice_assign:ident $gather:ident $scatter:ident $select:ident $select_assign:ident $cat:ident
        $mask_where:ident;)*) => {$(
-        impl<B: Backend> Kind<B> for $kind {
+        impl<B: Backend> DataKind<B> for $kind {
             type Primitive = $primitive<B>;
 
             fn reshape(x: $primitive<B>, shape: Shape) -> $primitive<B> {

@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod active;
 mod axes;
 mod backend;
 mod bool;
@@ -55,7 +56,6 @@ mod operations;
 mod quantized;
 mod random;
 mod rows;
-mod running;
 mod tensor;
 
 pub use axes::Axes;

@@ -4,11 +4,11 @@
 use burn_backend::tensor::{Bool, Int};
 use burn_backend::{Backend, Shape, Slice, TensorMetadata, get_device_settings};
 
-use crate::kind::{Kind, Primitive};
+use crate::kind::{DataKind, Primitive};
 use crate::tensor::{VmapTensor, common};
 
 /// A tensor of `Vmap<B>`.
-pub(crate) type Mapped<B, K> = VmapTensor<Primitive<B, K>>;
+pub(crate) type MappedTensor<B, K> = VmapTensor<Primitive<B, K>>;
 
 /// Shape with the batch axis prepended.
 fn behind(size: Option<usize>, sizes: &[usize]) -> Shape {
@@ -26,8 +26,8 @@ fn slices(prefix: usize, slices: &[Slice]) -> Vec<Slice> {
 }
 
 /// Inner tensor with a batch axis if there is a batch size; a shared tensor becomes a broadcast view.
-pub(crate) fn raise<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+pub(crate) fn raise<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     size: Option<usize>,
 ) -> Primitive<B, K> {
     let (inner, batched) = x.into_inner();
@@ -41,13 +41,19 @@ pub(crate) fn raise<B: Backend, K: Kind<B>>(
     }
 }
 
-pub(crate) fn reshape<B: Backend, K: Kind<B>>(x: Mapped<B, K>, shape: Shape) -> Mapped<B, K> {
+pub(crate) fn reshape<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    shape: Shape,
+) -> MappedTensor<B, K> {
     let size = x.size();
     x.map(|x| K::reshape(x, behind(size, &shape)))
 }
 
 /// Broadcasts to a shape; new leading axes are inserted after the batch axis.
-pub(crate) fn expand<B: Backend, K: Kind<B>>(x: Mapped<B, K>, shape: Shape) -> Mapped<B, K> {
+pub(crate) fn expand<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    shape: Shape,
+) -> MappedTensor<B, K> {
     let (size, own) = (x.size(), x.shape());
     x.map(|x| {
         let new = shape.num_dims().saturating_sub(own.num_dims());
@@ -62,53 +68,65 @@ pub(crate) fn expand<B: Backend, K: Kind<B>>(x: Mapped<B, K>, shape: Shape) -> M
     })
 }
 
-pub(crate) fn permute<B: Backend, K: Kind<B>>(x: Mapped<B, K>, order: &[usize]) -> Mapped<B, K> {
+pub(crate) fn permute<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    order: &[usize],
+) -> MappedTensor<B, K> {
     let prefix = x.prefix();
     x.map(|x| K::permute(x, &axes(prefix, order)))
 }
 
-pub(crate) fn flip<B: Backend, K: Kind<B>>(x: Mapped<B, K>, which: &[usize]) -> Mapped<B, K> {
+pub(crate) fn flip<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    which: &[usize],
+) -> MappedTensor<B, K> {
     let prefix = x.prefix();
     x.map(|x| K::flip(x, &which.iter().map(|axis| axis + prefix).collect::<Vec<_>>()))
 }
 
-pub(crate) fn slice<B: Backend, K: Kind<B>>(x: Mapped<B, K>, at: &[Slice]) -> Mapped<B, K> {
+pub(crate) fn slice<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    at: &[Slice],
+) -> MappedTensor<B, K> {
     let prefix = x.prefix();
     x.map(|x| K::slice(x, &slices(prefix, at)))
 }
 
-pub(crate) fn slice_assign<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+pub(crate) fn slice_assign<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     at: &[Slice],
-    y: Mapped<B, K>,
-) -> Mapped<B, K> {
+    y: MappedTensor<B, K>,
+) -> MappedTensor<B, K> {
     let size = common("slice_assign", [x.size(), y.size()]);
     let (x, y) = (raise::<B, K>(x, size), raise::<B, K>(y, size));
     VmapTensor::new(K::slice_assign(x, &slices(size.is_some() as usize, at), y), size)
 }
 
-pub(crate) fn cat<B: Backend, K: Kind<B>>(all: Vec<Mapped<B, K>>, dim: usize) -> Mapped<B, K> {
+pub(crate) fn cat<B: Backend, K: DataKind<B>>(
+    all: Vec<MappedTensor<B, K>>,
+    dim: usize,
+) -> MappedTensor<B, K> {
     let size = common("cat", all.iter().map(VmapTensor::size));
     let all = all.into_iter().map(|x| raise::<B, K>(x, size)).collect();
     VmapTensor::new(K::cat(all, dim + size.is_some() as usize), size)
 }
 
-pub(crate) fn gather<B: Backend, K: Kind<B>>(
+pub(crate) fn gather<B: Backend, K: DataKind<B>>(
     dim: usize,
-    x: Mapped<B, K>,
-    index: Mapped<B, Int>,
-) -> Mapped<B, K> {
+    x: MappedTensor<B, K>,
+    index: MappedTensor<B, Int>,
+) -> MappedTensor<B, K> {
     let size = common("gather", [x.size(), index.size()]);
     let (x, index) = (raise::<B, K>(x, size), raise::<B, Int>(index, size));
     VmapTensor::new(K::gather(dim + size.is_some() as usize, x, index), size)
 }
 
-pub(crate) fn scatter<B: Backend, K: Kind<B>>(
+pub(crate) fn scatter<B: Backend, K: DataKind<B>>(
     dim: usize,
-    x: Mapped<B, K>,
-    index: Mapped<B, Int>,
-    y: Mapped<B, K>,
-) -> Mapped<B, K> {
+    x: MappedTensor<B, K>,
+    index: MappedTensor<B, Int>,
+    y: MappedTensor<B, K>,
+) -> MappedTensor<B, K> {
     let size = common("scatter", [x.size(), index.size(), y.size()]);
     let (x, y) = (raise::<B, K>(x, size), raise::<B, K>(y, size));
     let index = raise::<B, Int>(index, size);
@@ -116,7 +134,11 @@ pub(crate) fn scatter<B: Backend, K: Kind<B>>(
 }
 
 /// Broadcasts indices `[n]` along axis `dim` to this shape.
-fn spread<B: Backend>(index: Mapped<B, Int>, dim: usize, shape: &Shape) -> Mapped<B, Int> {
+fn spread<B: Backend>(
+    index: MappedTensor<B, Int>,
+    dim: usize,
+    shape: &Shape,
+) -> MappedTensor<B, Int> {
     let mut one = vec![1; shape.num_dims()];
     one[dim] = index.shape()[0];
     let mut all = shape.to_vec();
@@ -125,11 +147,11 @@ fn spread<B: Backend>(index: Mapped<B, Int>, dim: usize, shape: &Shape) -> Mappe
 }
 
 /// Batched indices on a batched x are a gather; on a shared x, one selection of all indices.
-pub(crate) fn select<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+pub(crate) fn select<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     dim: usize,
-    index: Mapped<B, Int>,
-) -> Mapped<B, K> {
+    index: MappedTensor<B, Int>,
+) -> MappedTensor<B, K> {
     common("select", [x.size(), index.size()]);
     let shape = x.shape();
     match (x.size(), index.size()) {
@@ -155,12 +177,12 @@ pub(crate) fn select<B: Backend, K: Kind<B>>(
     }
 }
 
-pub(crate) fn select_assign<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+pub(crate) fn select_assign<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     dim: usize,
-    index: Mapped<B, Int>,
-    y: Mapped<B, K>,
-) -> Mapped<B, K> {
+    index: MappedTensor<B, Int>,
+    y: MappedTensor<B, K>,
+) -> MappedTensor<B, K> {
     let size = common("select_assign", [x.size(), index.size(), y.size()]);
     if index.is_batched() {
         let index = spread::<B>(index, dim, &y.shape());
@@ -171,24 +193,27 @@ pub(crate) fn select_assign<B: Backend, K: Kind<B>>(
     VmapTensor::new(K::select_assign(x, dim, index.into_inner().0, y), size)
 }
 
-pub(crate) fn mask_where<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
-    mask: Mapped<B, Bool>,
-    y: Mapped<B, K>,
-) -> Mapped<B, K> {
+pub(crate) fn mask_where<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    mask: MappedTensor<B, Bool>,
+    y: MappedTensor<B, K>,
+) -> MappedTensor<B, K> {
     let size = common("mask_where", [x.size(), mask.size(), y.size()]);
     let (x, y) = (raise::<B, K>(x, size), raise::<B, K>(y, size));
     VmapTensor::new(K::mask_where(x, raise::<B, Bool>(mask, size), y), size)
 }
 
 /// Flattens each example: `[batch, elements]`.
-pub(crate) fn flat<B: Backend, K: Kind<B>>(x: Mapped<B, K>, size: usize) -> Primitive<B, K> {
+pub(crate) fn flat<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    size: usize,
+) -> Primitive<B, K> {
     let elements = x.shape().num_elements();
     K::reshape(x.into_inner().0, Shape::from([size, elements]))
 }
 
 /// Prepends the example number to batched indices `[…, k]`: `[batch, …, k + 1]`.
-pub(crate) fn numbered<B: Backend>(index: Mapped<B, Int>, size: usize) -> Primitive<B, Int> {
+pub(crate) fn numbered<B: Backend>(index: MappedTensor<B, Int>, size: usize) -> Primitive<B, Int> {
     // The index type of one example may be too small for the number of examples.
     let device = B::int_device(index.inner());
     let dtype = get_device_settings::<B>(&device).int_dtype;
@@ -203,11 +228,11 @@ pub(crate) fn numbered<B: Backend>(index: Mapped<B, Int>, size: usize) -> Primit
     B::int_cat(vec![numbers, index], last)
 }
 
-pub(crate) fn swap_dims<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+pub(crate) fn swap_dims<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     dim1: usize,
     dim2: usize,
-) -> Mapped<B, K> {
+) -> MappedTensor<B, K> {
     let mut order: Vec<usize> = (0..x.rank()).collect();
     order.swap(dim1, dim2);
     permute::<B, K>(x, &order)
@@ -215,11 +240,11 @@ pub(crate) fn swap_dims<B: Backend, K: Kind<B>>(
 
 /// `[…, m, k] · […, k, n]`, by the product of the inner backend. A batch times one shared matrix is one product of all
 /// rows.
-pub(crate) fn matmul<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
-    y: Mapped<B, K>,
+pub(crate) fn matmul<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    y: MappedTensor<B, K>,
     product: impl Fn(Primitive<B, K>, Primitive<B, K>) -> Primitive<B, K>,
-) -> Mapped<B, K> {
+) -> MappedTensor<B, K> {
     let size = common("matmul", [x.size(), y.size()]);
     let Some(size) = size else {
         return VmapTensor::shared(product(x.into_inner().0, y.into_inner().0));
@@ -235,7 +260,7 @@ pub(crate) fn matmul<B: Backend, K: Kind<B>>(
             turn(rows::<B, K>(turn(y), turn(x), size, product))
         }
         _ => {
-            let one = |x: Mapped<B, K>| {
+            let one = |x: MappedTensor<B, K>| {
                 let shape = x.shape();
                 match x.into_inner() {
                     (x, true) => x,
@@ -248,12 +273,12 @@ pub(crate) fn matmul<B: Backend, K: Kind<B>>(
 }
 
 /// Product of batched rows with one shared matrix.
-fn rows<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
-    y: Mapped<B, K>,
+fn rows<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
+    y: MappedTensor<B, K>,
     size: usize,
     product: impl Fn(Primitive<B, K>, Primitive<B, K>) -> Primitive<B, K>,
-) -> Mapped<B, K> {
+) -> MappedTensor<B, K> {
     let (mut shape, matrix) = (x.shape().to_vec(), y.shape());
     let rank = shape.len();
     let (k, n) = (matrix[rank - 2], matrix[rank - 1]);

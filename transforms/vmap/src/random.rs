@@ -4,10 +4,10 @@ use std::any::TypeId;
 
 use burn_backend::{Backend, Shape};
 
+use crate::active::with_call;
 use crate::backend::{Vmap, refuse};
-use crate::kind::{Kind, Primitive};
-use crate::movement::Mapped;
-use crate::running::with_call;
+use crate::kind::{DataKind, Primitive};
+use crate::movement::MappedTensor;
 use crate::tensor::VmapTensor;
 
 /// Semantics of random numbers inside a mapped function.
@@ -25,11 +25,11 @@ pub enum Random {
 
 /// A draw with the shape of one example; outside of a call, it is shared by all examples.
 #[track_caller]
-pub(crate) fn draw<B: Backend, K: Kind<B>>(
+pub(crate) fn draw<B: Backend, K: DataKind<B>>(
     op: &'static str,
     shape: Shape,
     make: impl Fn(Shape) -> Primitive<B, K>,
-) -> Mapped<B, K> {
+) -> MappedTensor<B, K> {
     let backend = TypeId::of::<Vmap<B>>();
     match with_call(backend, |call| (call.mode, call.size)) {
         None => VmapTensor::shared(make(shape)),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use burn_backend::{DType, Shape, TensorMetadata};
 
+use crate::active::call_of;
 use crate::backend::refuse;
-use crate::running::call_of;
 
 /// A tensor of the inner backend: `[batch, …]` if it is batched, else shared by all examples.
 ///

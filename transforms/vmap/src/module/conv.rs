@@ -16,14 +16,14 @@ use crate::tensor::{VmapTensor, common};
 use burn_backend::ops::FloatTensorOps;
 
 /// Options of a convolution, forward or transposed.
-pub(super) trait Grouped: Clone {
+pub(super) trait GroupedOptions: Clone {
     /// Options with the number of groups multiplied by `size`.
     fn times(&self, size: usize) -> Self;
     /// Number of groups.
     fn groups(&self) -> usize;
 }
 
-impl<const N: usize> Grouped for ConvOptions<N> {
+impl<const N: usize> GroupedOptions for ConvOptions<N> {
     fn times(&self, size: usize) -> Self {
         Self { groups: self.groups * size, ..self.clone() }
     }
@@ -32,7 +32,7 @@ impl<const N: usize> Grouped for ConvOptions<N> {
     }
 }
 
-impl<const N: usize> Grouped for ConvTransposeOptions<N> {
+impl<const N: usize> GroupedOptions for ConvTransposeOptions<N> {
     fn times(&self, size: usize) -> Self {
         Self { groups: self.groups * size, ..self.clone() }
     }
@@ -41,7 +41,7 @@ impl<const N: usize> Grouped for ConvTransposeOptions<N> {
     }
 }
 
-type Forward<B, O> =
+type ConvMethod<B, O> =
     fn(FloatTensor<B>, FloatTensor<B>, Option<FloatTensor<B>>, O) -> FloatTensor<B>;
 type Three<B, O> = fn(FloatTensor<B>, FloatTensor<B>, FloatTensor<B>, O) -> FloatTensor<B>;
 
@@ -54,12 +54,12 @@ fn biased<B: Backend>(y: F<B>, bias: Option<F<B>>) -> F<B> {
 }
 
 /// Batched weights on a shared input: the output channels `[o, …]` of all examples in one result.
-fn wide<B: Backend, O: Grouped>(
+fn wide<B: Backend, O: GroupedOptions>(
     x: F<B>,
     weight: F<B>,
     options: O,
     size: usize,
-    conv: Forward<B, O>,
+    conv: ConvMethod<B, O>,
 ) -> F<B> {
     let (groups, shape) = (options.groups(), weight.shape());
     let (out, rest) = (shape[0], shape[1..].iter().product::<usize>());
@@ -84,7 +84,7 @@ pub(super) fn forward<B: Backend, const N: usize>(
     weight: F<B>,
     bias: Option<F<B>>,
     options: ConvOptions<N>,
-    conv: Forward<B, ConvOptions<N>>,
+    conv: ConvMethod<B, ConvOptions<N>>,
 ) -> F<B> {
     match weight.size() {
         Some(size) if !x.is_batched() => {
@@ -96,12 +96,12 @@ pub(super) fn forward<B: Backend, const N: usize>(
 
 /// Forward or transposed convolution: in both, the first axis of the weights contains the groups.
 #[track_caller]
-pub(super) fn any<B: Backend, O: Grouped>(
+pub(super) fn any<B: Backend, O: GroupedOptions>(
     x: F<B>,
     weight: F<B>,
     bias: Option<F<B>>,
     options: O,
-    conv: Forward<B, O>,
+    conv: ConvMethod<B, O>,
 ) -> F<B> {
     let bias_size = bias.as_ref().and_then(VmapTensor::size);
     common("conv", [x.size(), weight.size(), bias_size]);
@@ -174,7 +174,7 @@ pub(super) fn transposed_x_backward<B: Backend, const N: usize>(
 
 /// Cotangent of the weights per example, with one group per example.
 #[track_caller]
-pub(super) fn weight_backward<B: Backend, O: Grouped>(
+pub(super) fn weight_backward<B: Backend, O: GroupedOptions>(
     x: F<B>,
     weight: F<B>,
     grad: F<B>,

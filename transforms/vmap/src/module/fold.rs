@@ -8,14 +8,14 @@
 use burn_backend::tensor::Float;
 use burn_backend::{Backend, Shape, TensorMetadata};
 
-use crate::kind::{Kind, Primitive};
-use crate::movement::{Mapped, raise};
+use crate::kind::{DataKind, Primitive};
+use crate::movement::{MappedTensor, raise};
 use crate::rows::F;
 use crate::tensor::VmapTensor;
 
 /// Merges the batch into the first axis, `[b n, …]`; a shared tensor is unchanged.
-pub(crate) fn fold<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+pub(crate) fn fold<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     size: Option<usize>,
 ) -> Primitive<B, K> {
     match size {
@@ -25,10 +25,10 @@ pub(crate) fn fold<B: Backend, K: Kind<B>>(
 }
 
 /// Inverse of [`fold`].
-pub(crate) fn unfold<B: Backend, K: Kind<B>>(
+pub(crate) fn unfold<B: Backend, K: DataKind<B>>(
     x: Primitive<B, K>,
     size: Option<usize>,
-) -> Mapped<B, K> {
+) -> MappedTensor<B, K> {
     match size {
         None => VmapTensor::shared(x),
         Some(size) => VmapTensor::batched(parted::<B, K>(x, 0, size)),
@@ -36,7 +36,7 @@ pub(crate) fn unfold<B: Backend, K: Kind<B>>(
 }
 
 /// Merges axes `at` and `at + 1`.
-pub(crate) fn join<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize) -> Primitive<B, K> {
+pub(crate) fn join<B: Backend, K: DataKind<B>>(x: Primitive<B, K>, at: usize) -> Primitive<B, K> {
     let mut shape = x.shape().to_vec();
     let inner = shape.remove(at + 1);
     shape[at] *= inner;
@@ -44,7 +44,7 @@ pub(crate) fn join<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize) -> Pri
 }
 
 /// Splits axis `at` into `size` and `n`.
-pub(crate) fn split<B: Backend, K: Kind<B>>(
+pub(crate) fn split<B: Backend, K: DataKind<B>>(
     x: Primitive<B, K>,
     at: usize,
     size: usize,
@@ -56,7 +56,11 @@ pub(crate) fn split<B: Backend, K: Kind<B>>(
 }
 
 /// Inverse of [`join`]; an axis split by a size of 0 has parts of size 0.
-fn parted<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize, size: usize) -> Primitive<B, K> {
+fn parted<B: Backend, K: DataKind<B>>(
+    x: Primitive<B, K>,
+    at: usize,
+    size: usize,
+) -> Primitive<B, K> {
     let n = x.shape()[at].checked_div(size).unwrap_or(0);
     split::<B, K>(x, at, size, n)
 }

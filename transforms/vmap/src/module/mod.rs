@@ -9,7 +9,7 @@ use burn_backend::tensor::{Bool, Float, FloatTensor, Int};
 use burn_backend::{Backend, Shape, TensorMetadata};
 
 use crate::backend::Vmap;
-use crate::movement::{Mapped, expand, raise, reshape, select, swap_dims};
+use crate::movement::{MappedTensor, expand, raise, reshape, select, swap_dims};
 use crate::rows::{F, I, T};
 use crate::tensor::{VmapTensor, common};
 use fold::{blank, fold, interleave, separate, unfold};
@@ -375,7 +375,10 @@ fn rows<B: Backend>(x: F<B>) -> F<B> {
 }
 
 /// A mask or bias, broadcast to the number of samples of the queries.
-fn sampled<B: Backend, K: crate::kind::Kind<B>>(x: Mapped<B, K>, samples: usize) -> Mapped<B, K> {
+fn sampled<B: Backend, K: crate::kind::DataKind<B>>(
+    x: MappedTensor<B, K>,
+    samples: usize,
+) -> MappedTensor<B, K> {
     let mut shape = x.shape().to_vec();
     if shape[0] == samples {
         return x;

@@ -12,8 +12,8 @@ use t4a_tensor::TensorError;
 use t4a_tensor::route::{Path, Reason, Route};
 
 use super::{Above, on_value};
-use crate::kind::{Kind, Primitive};
-use crate::movement::Mapped;
+use crate::kind::{DataKind, Primitive};
+use crate::movement::MappedTensor;
 use crate::tensor::VmapTensor;
 
 /// Checks the fallback policy; an empty batch is an error.
@@ -27,7 +27,7 @@ fn allowed<O: Operation>(op: &O, size: usize) -> Result<(), O::Error> {
 }
 
 /// Example `i` of a batch.
-fn example<B: Operations, K: Kind<B>>(x: &Mapped<B, K>, i: usize) -> Primitive<B, K> {
+fn example<B: Operations, K: DataKind<B>>(x: &MappedTensor<B, K>, i: usize) -> Primitive<B, K> {
     let shape = x.shape();
     let (inner, batched) = x.clone().into_inner();
     if !batched {
@@ -38,7 +38,7 @@ fn example<B: Operations, K: Kind<B>>(x: &Mapped<B, K>, i: usize) -> Primitive<B
 }
 
 /// Stacks examples along a new batch axis.
-fn stack<B: Operations, K: Kind<B>>(all: Vec<Primitive<B, K>>) -> Mapped<B, K> {
+fn stack<B: Operations, K: DataKind<B>>(all: Vec<Primitive<B, K>>) -> MappedTensor<B, K> {
     let widen = |x: Primitive<B, K>| {
         let shape: Shape = [1].into_iter().chain(x.shape().iter().copied()).collect();
         K::reshape(x, shape)

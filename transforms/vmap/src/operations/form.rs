@@ -8,9 +8,9 @@ use t4a_diff::Kept;
 
 use super::{Above, on_value};
 use crate::backend::Vmap;
-use crate::kind::{Kind, Primitive};
+use crate::kind::{DataKind, Primitive};
 use crate::module::fold::{join, split};
-use crate::movement::{Mapped, expand, raise};
+use crate::movement::{MappedTensor, expand, raise};
 use crate::tensor::VmapTensor;
 
 /// Batch size of an operand.
@@ -24,7 +24,7 @@ pub(crate) fn size_of<B: Operations>(x: &Operand<Vmap<B>>) -> Option<usize> {
 
 /// Position of the batch in an array of the inner backend.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum BatchPosition {
     /// No batch axis.
     Shared,
     /// Leading batch axis.
@@ -33,12 +33,12 @@ pub(super) enum Place {
     Joined(usize, usize),
 }
 
-impl Place {
+impl BatchPosition {
     /// Converts to an array of the inner backend.
-    pub(super) fn down<B: Backend, K: Kind<B>>(
+    pub(super) fn down<B: Backend, K: DataKind<B>>(
         self,
-        x: Mapped<B, K>,
-        form: &Form<impl Sized>,
+        x: MappedTensor<B, K>,
+        form: &BatchedForm<impl Sized>,
     ) -> Primitive<B, K> {
         match self {
             Self::Shared => x.into_inner().0,
@@ -60,11 +60,11 @@ impl Place {
     }
 
     /// Converts back to a mapped array.
-    pub(super) fn up<B: Backend, K: Kind<B>>(
+    pub(super) fn up<B: Backend, K: DataKind<B>>(
         self,
         x: Primitive<B, K>,
         size: Option<usize>,
-    ) -> Mapped<B, K> {
+    ) -> MappedTensor<B, K> {
         match (self, size) {
             (Self::Shared, _) | (_, None) => VmapTensor::shared(x),
             (Self::Front, Some(size)) if x.rank() == 1 => {
@@ -82,18 +82,18 @@ impl Place {
 }
 
 /// Operation on the inner backend and the positions of the batch.
-pub(super) struct Form<O> {
+pub(super) struct BatchedForm<O> {
     pub(super) op: O,
     /// Batch size; `None` if no operand is batched.
     pub(super) size: Option<usize>,
     /// True if hidden results and other residuals are batched as well.
     pub(super) residuals: bool,
-    operands: Vec<Place>,
+    operands: Vec<BatchPosition>,
     /// Batch positions of the results; `None` if all are leading, or all shared.
-    results: Option<Vec<Place>>,
+    results: Option<Vec<BatchPosition>>,
 }
 
-impl<O: Operation> Form<O> {
+impl<O: Operation> BatchedForm<O> {
     /// Form for operands that `differ` between examples. If the operation does not support this combination, shared
     /// operands are broadcast.
     pub(super) fn of<B: Operations>(
@@ -103,7 +103,7 @@ impl<O: Operation> Form<O> {
         inputs: &[Operand<Vmap<B>>],
     ) -> Option<Self> {
         let Some(size) = size else {
-            let operands = vec![Place::Shared; differ.len()];
+            let operands = vec![BatchPosition::Shared; differ.len()];
             return Some(Self { op: op.clone(), size, residuals: true, operands, results: None });
         };
         let all = vec![true; differ.len()];
@@ -113,7 +113,9 @@ impl<O: Operation> Form<O> {
         };
         match found {
             OnBatch::Front { op, residuals } => {
-                let place = |&differs: &bool| if differs { Place::Front } else { Place::Shared };
+                let place = |&differs: &bool| {
+                    if differs { BatchPosition::Front } else { BatchPosition::Shared }
+                };
                 let operands = differ.iter().map(place).collect();
                 Some(Self { op, size: Some(size), residuals, operands, results: None })
             }
@@ -125,8 +127,9 @@ impl<O: Operation> Form<O> {
                     return None;
                 }
                 let n = inputs.iter().zip(&operands).filter_map(along).max()?;
-                let place =
-                    |axis: Option<usize>| axis.map_or(Place::Shared, |axis| Place::Joined(axis, n));
+                let place = |axis: Option<usize>| {
+                    axis.map_or(BatchPosition::Shared, |axis| BatchPosition::Joined(axis, n))
+                };
                 Some(Self {
                     op: op.clone(),
                     size: Some(size),
@@ -138,16 +141,16 @@ impl<O: Operation> Form<O> {
         }
     }
 
-    pub(super) fn operand_place(&self, i: usize) -> Place {
+    pub(super) fn operand_place(&self, i: usize) -> BatchPosition {
         self.operands[i]
     }
 
-    pub(super) fn result_place(&self, k: usize) -> Place {
+    pub(super) fn result_place(&self, k: usize) -> BatchPosition {
         self.results.as_ref().map_or(self.residual_place(), |all| all[k])
     }
 
-    pub(super) fn residual_place(&self) -> Place {
-        if self.size.is_some() { Place::Front } else { Place::Shared }
+    pub(super) fn residual_place(&self) -> BatchPosition {
+        if self.size.is_some() { BatchPosition::Front } else { BatchPosition::Shared }
     }
 
     pub(super) fn operand<B: Operations>(&self, i: usize, x: &Operand<Vmap<B>>) -> Operand<B> {
@@ -158,14 +161,14 @@ impl<O: Operation> Form<O> {
         all.iter().enumerate().map(|(i, x)| self.operand(i, x)).collect()
     }
 
-    fn float<B: Operations>(&self, place: Place, x: &Above<B>) -> Floats<B> {
+    fn float<B: Operations>(&self, place: BatchPosition, x: &Above<B>) -> Floats<B> {
         Floats(place.down::<B, Float>(x.0.clone(), self))
     }
 
     /// True if every result that is shared by all examples has a shared cotangent.
     pub(super) fn takes<B: Operations>(&self, cotangents: &[Option<Above<B>>]) -> bool {
         cotangents.iter().enumerate().all(|(k, g)| match (self.result_place(k), g) {
-            (Place::Shared, Some(g)) => !g.0.is_batched(),
+            (BatchPosition::Shared, Some(g)) => !g.0.is_batched(),
             _ => true,
         })
     }
@@ -211,7 +214,7 @@ impl<O: Operation> Form<O> {
     }
 
     pub(super) fn outcome<B: Operations>(&self, out: Outcome<Floats<B>>) -> Outcome<Above<B>> {
-        let up = |place: Place, x: Floats<B>| Floats(place.up::<B, Float>(x.0, self.size));
+        let up = |place: BatchPosition, x: Floats<B>| Floats(place.up::<B, Float>(x.0, self.size));
         let results = out.results.into_iter().enumerate();
         Outcome {
             results: results.map(|(k, y)| up(self.result_place(k), y)).collect(),

@@ -21,11 +21,11 @@ use burn_t4a::ext::scan::{
 use t4a_diff::Kept;
 
 use crate::backend::{Vmap, read_refused};
-use crate::kind::{Kind, Primitive};
-use crate::movement::{Mapped, raise};
+use crate::kind::{DataKind, Primitive};
+use crate::movement::{MappedTensor, raise};
 use crate::tensor::{VmapTensor, common};
 pub(crate) use form::size_of;
-use form::{Form, Place};
+use form::{BatchPosition, BatchedForm};
 
 /// Float tensors of `Vmap<B>`.
 type Above<B> = Floats<Vmap<B>>;
@@ -82,7 +82,7 @@ impl<B: Operations> Operations for Vmap<B> {
         let differ: Vec<Option<usize>> = inputs.iter().map(size_of).collect();
         let size = common(op.name(), differ.iter().copied());
         let differ: Vec<bool> = differ.iter().map(Option::is_some).collect();
-        let Some(form) = Form::of(op, size, &differ, inputs) else {
+        let Some(form) = BatchedForm::of(op, size, &differ, inputs) else {
             return unless_read(
                 || op.portable(inputs, tracked),
                 || examples::run::<O, B>(op, inputs, tracked, size.unwrap_or(1)),
@@ -107,7 +107,7 @@ impl<B: Operations> Operations for Vmap<B> {
         };
         let differ: Vec<bool> = kept.inputs().iter().zip(wanted).map(differ).collect();
         let given: Vec<Operand<Self>> = kept.inputs().iter().flatten().cloned().collect();
-        let form = Form::of(op, size, &differ, &given);
+        let form = BatchedForm::of(op, size, &differ, &given);
         let Some(form) = form.filter(|form| form.takes::<B>(cotangents)) else {
             return unless_read(
                 || op.vjp(reverse),
@@ -133,7 +133,7 @@ impl<B: Operations> Operations for Vmap<B> {
         let size = common(op.name(), sizes.concat());
         let differ: Vec<bool> = sizes.iter().map(|x| x.iter().any(Option::is_some)).collect();
         let values: Vec<Operand<Self>> = inputs.iter().map(|x| x.clone().below()).collect();
-        let form = Form::of(op, size, &differ, &values);
+        let form = BatchedForm::of(op, size, &differ, &values);
         let Some(form) = form.filter(|form| form.residuals || !tracked.contains(&true)) else {
             return unless_read(
                 || op.jvp(inputs, tracked),
@@ -151,7 +151,7 @@ impl<B: Operations> Operations for Vmap<B> {
         };
         let below: Vec<Value<Dual<Floats<B>>>> = inputs.iter().enumerate().map(dual).collect();
         let Outcome { results, hidden, extra } = B::jvp(&form.op, &below, tracked)?;
-        let up = |place: Place, x: Dual<Floats<B>>| {
+        let up = |place: BatchPosition, x: Dual<Floats<B>>| {
             let up = |x: Floats<B>| Floats(place.up::<B, burn_tensor::Float>(x.0, form.size));
             Dual { value: up(x.value), tangent: x.tangent.map(up) }
         };
@@ -275,8 +275,8 @@ impl<B: Operations> Level for Vmap<B> {
 }
 
 /// Moves the batch behind the leading axis if there are both.
-fn lowered<B: Backend, K: Kind<B>>(
-    x: Mapped<B, K>,
+fn lowered<B: Backend, K: DataKind<B>>(
+    x: MappedTensor<B, K>,
     size: Option<usize>,
     stacked: bool,
 ) -> Primitive<B, K> {
@@ -294,7 +294,7 @@ fn lowered<B: Backend, K: Kind<B>>(
 }
 
 /// Swaps the first two axes.
-fn swapped<B: Backend, K: Kind<B>>(x: Primitive<B, K>) -> Primitive<B, K> {
+fn swapped<B: Backend, K: DataKind<B>>(x: Primitive<B, K>) -> Primitive<B, K> {
     let mut axes: Vec<usize> = (0..x.shape().num_dims()).collect();
     axes.swap(0, 1);
     K::permute(x, &axes)
