@@ -39,7 +39,11 @@ pub(crate) struct FusedGroup<B: Backend> {
 impl<B: Backend> FusedGroup<B> {
     /// Executes the instructions without fusion. Sums over views add in memory order, and unfused results keep the
     /// layout of the view.
-    fn one_by_one(&self, operands: Vec<AnyPrimitive<B>>, out: &mut Vec<AnyPrimitive<B>>) -> ReplayResult {
+    fn one_by_one(
+        &self,
+        operands: Vec<AnyPrimitive<B>>,
+        out: &mut Vec<AnyPrimitive<B>>,
+    ) -> ReplayResult {
         let names = self.plan.inputs.iter().map(|port| port.value);
         let mut values: HashMap<usize, AnyPrimitive<B>> = names.zip(operands).collect();
         let mut results = Vec::new();
@@ -61,7 +65,8 @@ type ReplayResult = std::result::Result<(), String>;
 
 impl<B: Backend> Execute<B> for FusedGroup<B> {
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> ReplayResult {
-        let operands: Vec<AnyPrimitive<B>> = (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
+        let operands: Vec<AnyPrimitive<B>> =
+            (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
         let is_view = |(x, &row_major): (&AnyPrimitive<B>, &bool)| {
             row_major && !engine(x.clone()).layout().is_contiguous()
         };
@@ -83,7 +88,11 @@ impl<B: Backend> Execute<B> for FusedGroup<B> {
             results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
         {
             let x = T4aTensor::from_any(x).map_err(|error| error.to_string())?;
-            out.push(if port.flag { AnyPrimitive::Bool(same(x)) } else { AnyPrimitive::Float(same(x)) });
+            out.push(if port.flag {
+                AnyPrimitive::Bool(same(x))
+            } else {
+                AnyPrimitive::Float(same(x))
+            });
         }
         Ok(())
     }
@@ -248,7 +257,8 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
                     // written.
                     Stage::Chain(chain) => unsafe {
                         let sources = &self.floats[..];
-                        let memory = ThreadMemory { bank: &floats, sources, outputs, numbers, sums };
+                        let memory =
+                            ThreadMemory { bank: &floats, sources, outputs, numbers, sums };
                         links.run(chain, at, rows, &memory);
                     },
                     Stage::FusedOp(op) => self.op(op, at, rows, &mut floats, &mut flags),
