@@ -48,7 +48,7 @@ pub(crate) fn draw<B: Backend, K: DataKind<B>>(
 
 /// The same draw as in the first chunk.
 #[track_caller]
-fn same<B: Backend, K: Kind<B>>(
+fn same<B: Backend, K: DataKind<B>>(
     op: &'static str,
     backend: TypeId,
     shape: Shape,

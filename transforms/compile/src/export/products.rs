@@ -210,7 +210,7 @@ impl ModuleText {
 
 fn convolution<const N: usize>(text: &mut ModuleText, given: &InstructionParts<'_>) -> Option<Ssa>
 where
-    ConvOptions<N>: crate::words::Plain,
+    ConvOptions<N>: crate::words::StaticArgument,
 {
     let (.., options) = read::<(usize, usize, Option<usize>, ConvOptions<N>)>(given.words)?;
     let padding = options.padding.map(|pad| [pad as isize, pad as isize]);

@@ -15,7 +15,7 @@ use t4a_algebra::simd::{Isa, Loop, dispatch};
 use t4a_tensor::kernels::activation as act;
 use t4a_tensor::kernels::arithmetic as arith;
 use t4a_tensor::kernels::math;
-use t4a_tensor::loops::kernel::{BinaryOp as BinaryChunk, UnaryOp as UnaryChunk};
+use t4a_tensor::loops::kernel::{Binary, Unary};
 
 use super::kernel::FusedFloat;
 use super::{BinaryOp, UnaryOp};
@@ -233,36 +233,36 @@ macro_rules! codes {
                                         let x = x.add(k % PARTS * W).cast::<T::Vector>();
                                         let mut sum = lanes_of::<T, W>(x.read_unaligned());
                                         for (sum, x) in sum.iter_mut().zip(lanes_of::<T, W>(*acc)) {
-                                            *sum = BinaryChunk::apply(arith::Add, *sum, x);
+                                            *sum = Binary::apply(arith::Add, *sum, x);
                                         }
                                         x.write_unaligned(vector(sum));
                                     }
                                 }
                                 Opcode::Clamp => {
                                     let clamp = arith::Clamp { low: *x, high: *x.add(1) };
-                                    map::<T, W, K>(&mut acc, |a| UnaryChunk::apply(clamp, a));
+                                    map::<T, W, K>(&mut acc, |a| Unary::apply(clamp, a));
                                 }
                                 Opcode::Leaky => {
                                     let leaky = act::LeakyRelu(*x);
-                                    map::<T, W, K>(&mut acc, |a| UnaryChunk::apply(leaky, a));
+                                    map::<T, W, K>(&mut acc, |a| Unary::apply(leaky, a));
                                 }
                                 $(
                                     Opcode::$vector => {
-                                        zip::<T, W, K>(&mut acc, x, |a, x| BinaryChunk::apply($zip, a, x));
+                                        zip::<T, W, K>(&mut acc, x, |a, x| Binary::apply($zip, a, x));
                                     }
                                     Opcode::$of_vector => {
-                                        zip::<T, W, K>(&mut acc, x, |a, x| BinaryChunk::apply($zip, x, a));
+                                        zip::<T, W, K>(&mut acc, x, |a, x| Binary::apply($zip, x, a));
                                     }
                                     Opcode::$number => {
                                         let c = *x;
-                                        map::<T, W, K>(&mut acc, |a| BinaryChunk::apply($zip, a, c));
+                                        map::<T, W, K>(&mut acc, |a| Binary::apply($zip, a, c));
                                     }
                                     Opcode::$of_number => {
                                         let c = *x;
-                                        map::<T, W, K>(&mut acc, |a| BinaryChunk::apply($zip, c, a));
+                                        map::<T, W, K>(&mut acc, |a| Binary::apply($zip, c, a));
                                     }
                                 )*
-                                $(Opcode::$g => map::<T, W, K>(&mut acc, |a| UnaryChunk::apply($map, a)),)*
+                                $(Opcode::$g => map::<T, W, K>(&mut acc, |a| Unary::apply($map, a)),)*
                             }
                         }
                     }
