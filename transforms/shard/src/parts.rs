@@ -1,7 +1,7 @@
 //! Parts of tensors: slicing, concatenation, reduction over devices, and serialisation as bytes.
 
 use burn_backend::{Backend, BoolStore, DType, Shape, Slice, TensorData};
-use burn_t4a_compile::graph::{Meta, Value};
+use burn_t4a_compile::graph::{TensorType, Value};
 
 use crate::mesh::Mesh;
 use crate::rules::Reduce;
@@ -151,7 +151,7 @@ pub(crate) fn encode<B: Backend>(x: Value<B>) -> Result<Vec<u8>, String> {
 /// Deserialises a tensor of the given shape and dtype.
 pub(crate) fn decode<B: Backend>(
     device: &B::Device,
-    meta: &Meta,
+    meta: &TensorType,
     bytes: Vec<u8>,
 ) -> Result<Value<B>, String> {
     let sound = match meta.dtype {

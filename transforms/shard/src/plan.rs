@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use burn_backend::Backend;
-use burn_t4a_compile::graph::{Graph, Instruction, Key, Meta, Word};
+use burn_t4a_compile::graph::{Graph, Instruction, Key, TensorType, Word};
 
 use crate::error::Result;
 use crate::identity::CallIdentity;
@@ -68,7 +68,7 @@ pub struct ExecutionPlan<B: Backend> {
 
 struct Planner<'a> {
     mesh: &'a Mesh,
-    metas: &'a [Meta],
+    metas: &'a [TensorType],
     splits: Vec<Split>,
     text: String,
     bytes: usize,
@@ -78,8 +78,8 @@ struct Planner<'a> {
 }
 
 /// Shape and dtype of the local shard of a tensor.
-fn local(meta: &Meta, split: &Split, mesh: &Mesh) -> Meta {
-    Meta { shape: split.local(mesh, &meta.shape), dtype: meta.dtype }
+fn local(meta: &TensorType, split: &Split, mesh: &Mesh) -> TensorType {
+    TensorType { shape: split.local(mesh, &meta.shape), dtype: meta.dtype }
 }
 
 impl Planner<'_> {
@@ -136,7 +136,7 @@ impl Planner<'_> {
 }
 
 /// Split required by a reshard instruction; an error if it does not fit the mesh or the shape.
-fn asked(mesh: &Mesh, words: &[Word], value: usize, meta: &Meta) -> Result<Split> {
+fn asked(mesh: &Mesh, words: &[Word], value: usize, meta: &TensorType) -> Result<Split> {
     let names: Vec<&str> = words
         .iter()
         .filter_map(|word| if let Word::Text(names) = word { Some(&names[..]) } else { None })
@@ -262,7 +262,7 @@ impl<B: Backend> ExecutionPlan<B> {
         let name = instruction.name();
         let _ = writeln!(p.text, "{} = {name} of {}{note}", shown.join(", "), of.join(", "));
         if how == How::Once {
-            let metas: Vec<Meta> = results.clone().map(|v| metas[v].clone()).collect();
+            let metas: Vec<TensorType> = results.clone().map(|v| metas[v].clone()).collect();
             let bytes = metas.iter().map(bytes_of).sum();
             p.meet(
                 "broadcast from the first device",

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use burn_backend::Backend;
 use burn_t4a::ext::tree::Tree;
 use burn_t4a_compile::Traced;
-use burn_t4a_compile::graph::{Arguments, Graph, Key, Meta, Recent, Value, Word, mark};
+use burn_t4a_compile::graph::{Arguments, Graph, Key, Recent, TensorType, Value, Word, mark};
 use burn_tensor::Tensor;
 
 use crate::collectives::Local;
@@ -88,7 +88,7 @@ fn splits(
     mesh: &Mesh,
     what: &'static str,
     specs: &[PartitionSpec],
-    metas: &[&Meta],
+    metas: &[&TensorType],
     paths: &[String],
 ) -> Result<Vec<Split>> {
     if specs.len() != metas.len() && specs.len() != 1 {
@@ -117,12 +117,12 @@ where
         if let Some(plan) = self.plans().find(&key) {
             return Ok(plan.clone());
         }
-        let metas: Vec<Meta> = arguments.values().iter().map(|x| x.meta()).collect();
-        let metas: Vec<&Meta> = metas.iter().collect();
+        let metas: Vec<TensorType> = arguments.values().iter().map(|x| x.meta()).collect();
+        let metas: Vec<&TensorType> = metas.iter().collect();
         let paths = arguments.paths();
         let inputs = splits(&self.mesh, "arguments", &self.inputs, &metas, &paths)?;
         let graph = Graph::record(&self.function, arguments)?;
-        let metas: Vec<&Meta> = graph.outputs().iter().map(|&v| &graph.metas()[v]).collect();
+        let metas: Vec<&TensorType> = graph.outputs().iter().map(|&v| &graph.metas()[v]).collect();
         let outputs = splits(&self.mesh, "results", &self.outputs, &metas, &graph.paths())?;
         let processes = self.processes.as_ref().map(|(own, layout)| (*layout, own.rank(), &key));
         let plan = Arc::new(ExecutionPlan::new(&self.mesh, graph, inputs, &outputs, processes)?);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use burn_t4a_compile::graph::Meta;
+use burn_t4a_compile::graph::TensorType;
 
 use crate::error::{Result, ShardError};
 use crate::mesh::Mesh;
@@ -42,7 +42,7 @@ impl PartitionSpec {
     }
 
     /// Resolves the spec for a mesh and a tensor.
-    pub(crate) fn on(&self, mesh: &Mesh, leaf: &str, meta: &Meta) -> Result<Split> {
+    pub(crate) fn on(&self, mesh: &Mesh, leaf: &str, meta: &TensorType) -> Result<Split> {
         let (leaf, rank) = (leaf.to_owned(), meta.shape.len());
         if self.axes.len() > rank {
             return Err(ShardError::Rank { leaf, rank, axes: self.axes.len() });

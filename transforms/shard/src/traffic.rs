@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use burn_t4a_compile::graph::Meta;
+use burn_t4a_compile::graph::TensorType;
 
 use crate::mesh::Mesh;
 use crate::processes::HEADER;
@@ -51,7 +51,7 @@ pub(crate) enum CommunicationStep {
     /// All-reduce of `elements` elements of `size` bytes each along mesh axis `over`.
     Reduce { over: usize, elements: usize, size: usize },
     /// Broadcast of tensors from the first device to all.
-    Share { metas: Vec<Meta> },
+    Share { metas: Vec<TensorType> },
     /// Gather of the shards of a result, `bytes` bytes each, in every process.
     Complete { split: Split, bytes: usize },
 }
@@ -79,7 +79,7 @@ impl MessageTag {
     }
 }
 
-pub(crate) fn bytes_of(meta: &Meta) -> usize {
+pub(crate) fn bytes_of(meta: &TensorType) -> usize {
     meta.shape.iter().product::<usize>() * meta.dtype.size()
 }
 
@@ -266,7 +266,7 @@ mod tests {
         assert!(messages(0, &parts(&[1]), &mesh, layout).is_empty());
         assert_eq!(messages(0, &parts(&[0]), &mesh, layout).len(), 2);
         assert_eq!(messages(0, &parts(&[0, 1]), &mesh, layout).len(), 4);
-        let metas = [8, 16].map(|n| Meta { shape: vec![n], dtype: DType::U8 }).to_vec();
+        let metas = [8, 16].map(|n| TensorType { shape: vec![n], dtype: DType::U8 }).to_vec();
         let shared = messages(0, &CommunicationStep::Share { metas }, &mesh, layout);
         assert_eq!(Traffic::new(layout, 0).add(&shared, layout), 24 + 2 * HEADER);
     }

@@ -2,7 +2,7 @@
 //! one process for the others. Chunks are added in mesh order, so results are bitwise those of one process.
 
 use burn_backend::Backend;
-use burn_t4a_compile::graph::{Meta, Value};
+use burn_t4a_compile::graph::{TensorType, Value};
 
 use super::board::Board;
 use crate::collectives::{Collectives, DeviceGroup, Local};
@@ -28,12 +28,12 @@ fn failed(device: usize, message: String) -> ShardError {
 }
 
 impl<B: Backend> Across<'_, B> {
-    fn decoded(&self, device: usize, meta: &Meta, bytes: Vec<u8>) -> Result<Value<B>> {
+    fn decoded(&self, device: usize, meta: &TensorType, bytes: Vec<u8>) -> Result<Value<B>> {
         decode(&self.device, meta, bytes).map_err(|message| failed(device, message))
     }
 
     /// Receives the tensor with this tag.
-    fn taken(&self, device: usize, tag: MessageTag, meta: &Meta) -> Result<Value<B>> {
+    fn taken(&self, device: usize, tag: MessageTag, meta: &TensorType) -> Result<Value<B>> {
         self.decoded(device, meta, self.board.take(tag)?)
     }
 }
@@ -85,7 +85,7 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
         let own = chunk(n, d, row.rank());
         let mut sums = bytes;
         if !own.is_empty() {
-            let meta = Meta { shape: vec![own.len()], dtype: meta.dtype };
+            let meta = TensorType { shape: vec![own.len()], dtype: meta.dtype };
             let one = |&other: &usize| {
                 if other == device {
                     return self.decoded(device, &meta, sums[part(row.rank())].to_vec());
@@ -119,7 +119,7 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
             let CommunicationStep::Share { metas } = &self.plan.meetings[meeting] else {
                 return Ok(own);
             };
-            let one = |(k, meta): (usize, &Meta)| match bytes_of(meta) {
+            let one = |(k, meta): (usize, &TensorType)| match bytes_of(meta) {
                 0 => self.decoded(device, meta, Vec::new()),
                 _ => self.taken(device, MessageTag::new(meeting, k, 0), meta),
             };

@@ -17,7 +17,7 @@ mod movement;
 mod products;
 mod reductions;
 
-use burn_t4a_compile::graph::{Meta, Word};
+use burn_t4a_compile::graph::{TensorType, Word};
 
 use crate::mesh::Mesh;
 use crate::spec::Split;
@@ -37,8 +37,8 @@ pub(crate) struct InstructionContext<'a> {
     pub(crate) name: &'a str,
     pub(crate) elementwise: bool,
     pub(crate) words: Option<&'a [Word]>,
-    pub(crate) operands: Vec<&'a Meta>,
-    pub(crate) results: Vec<&'a Meta>,
+    pub(crate) operands: Vec<&'a TensorType>,
+    pub(crate) results: Vec<&'a TensorType>,
     /// Current splits of the operands.
     pub(crate) splits: Vec<&'a Split>,
 }
@@ -82,7 +82,8 @@ impl InstructionContext<'_> {
 
     /// The rule that replicates all operands and results.
     pub(crate) fn whole(&self) -> ShardingRule {
-        let whole = |metas: &[&Meta]| metas.iter().map(|x| Split::whole(x.shape.len())).collect();
+        let whole =
+            |metas: &[&TensorType]| metas.iter().map(|x| Split::whole(x.shape.len())).collect();
         ShardingRule::new(whole(&self.operands), whole(&self.results))
     }
 
