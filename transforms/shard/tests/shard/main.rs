@@ -11,7 +11,7 @@ use burn::tensor::module::{conv2d, embedding, max_pool2d};
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Distribution, Int, Tensor, TensorData, Tolerance};
 use burn_t4a::ext::operation::{
-    Array, Cotangents, Operation, Outcome, Reverse, TensorError, TensorType, Value, call, float,
+    Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, float,
 };
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{CompileError, Traced};
@@ -343,7 +343,7 @@ impl Operation for Fails {
     fn name(&self) -> &'static str {
         "fails"
     }
-    fn results(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TensorError> {
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
         Ok(vec![inputs[0].clone()])
     }
     fn portable<A: Array>(
