@@ -109,18 +109,20 @@ struct SearchOptions {
     applications: Option<usize>,
 }
 
+type Setter<T> = fn(DmrgOptions, T) -> DmrgOptions;
+
 impl SearchOptions {
     fn options(&self) -> DmrgOptions {
         let mut own = DmrgOptions::new();
         if let Some(dims) = &self.max_dims {
             own = own.max_dims(dims.iter().copied());
         }
-        let numbers: [(Option<f64>, fn(DmrgOptions, f64) -> DmrgOptions); 3] = [
+        let numbers: [(Option<f64>, Setter<f64>); 3] = [
             (self.cutoff, DmrgOptions::cutoff),
             (self.tolerance, DmrgOptions::tolerance),
             (self.expansion, DmrgOptions::expansion),
         ];
-        let counts: [(Option<usize>, fn(DmrgOptions, usize) -> DmrgOptions); 2] =
+        let counts: [(Option<usize>, Setter<usize>); 2] =
             [(self.sweeps, DmrgOptions::sweeps), (self.applications, DmrgOptions::applications)];
         for (number, set) in numbers {
             own = number.map_or(own.clone(), |x| set(own, x));

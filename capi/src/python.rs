@@ -111,9 +111,12 @@ static SYMBOLS: OnceLock<Symbols> = OnceLock::new();
 struct Exchange {
     /// Types of tensors, without subclasses.
     types: [usize; 2],
-    describe: unsafe extern "C" fn(*mut Object, *mut DlTensor) -> c_int,
-    object: unsafe extern "C" fn(*mut Managed, *mut *mut Object) -> c_int,
+    describe: Describe,
+    object: ToObject,
 }
+
+type Describe = unsafe extern "C" fn(*mut Object, *mut DlTensor) -> c_int;
+type ToObject = unsafe extern "C" fn(*mut Managed, *mut *mut Object) -> c_int;
 
 static EXCHANGE: OnceLock<Exchange> = OnceLock::new();
 
@@ -351,7 +354,7 @@ fn run_unlocked(
         let all = unsafe { results(op, described) }?;
         match number {
             false => Ok(all),
-            true => all.into_iter().map(|x| Ok(x.reshape(&x.shape()[1..].to_vec())?)).collect(),
+            true => all.into_iter().map(|x| Ok(x.reshape(&x.shape()[1..])?)).collect(),
         }
     });
     // SAFETY: the state of above.
@@ -563,8 +566,8 @@ unsafe extern "C" fn exchange(_: *mut Object, from: Arguments, count: isize) -> 
             if !describe.is_null() && !object.is_null() {
                 let types = [tensor as usize, parameter as usize];
                 let (describe, object) = (
-                    std::mem::transmute::<*mut c_void, _>(describe),
-                    std::mem::transmute::<*mut c_void, _>(object),
+                    std::mem::transmute::<*mut c_void, Describe>(describe),
+                    std::mem::transmute::<*mut c_void, ToObject>(object),
                 );
                 let _ = EXCHANGE.set(Exchange { types, describe, object });
             }
