@@ -141,6 +141,9 @@ fn dense_cores_have_gradients() {
     assert!(matches!(error, NetworksError::Chain { site: 1, .. }), "{error}");
 }
 
+/// Number computed from a ground state and an operator.
+type Property<'a> = &'a dyn Fn(&GroundState<'_, U1, Elements>, &BurnMpo<U1>) -> Elements;
+
 #[test]
 fn ground_states_have_gradients_in_the_parameters() {
     let (sites, operators) = parts(6);
@@ -148,7 +151,7 @@ fn ground_states_have_gradients_in_the_parameters() {
     let options = || DmrgOptions::new().tolerance(1e-13).cutoff(1e-16);
     let (theta, direction) = ([1.0, 0.8, 1.1], [0.3, -1.0, 0.6]);
     // A backward pass consumes its graph, so that each result has its own.
-    let on_tape = |of: &dyn Fn(&GroundState<'_, U1, Elements>, &BurnMpo<U1>) -> Elements| {
+    let on_tape = |of: Property<'_>| {
         let leaf = floats(&theta).require_grad();
         let h = weighted(&operators, leaf.clone()).unwrap();
         let ground = GroundState::find(&h, start(), options()).unwrap();
