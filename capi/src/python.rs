@@ -310,7 +310,7 @@ unsafe fn new_array(py: &Symbols, x: AnyTensor, number: c_int) -> *mut Object {
     null_mut()
 }
 
-/// What a call returns: an object, or null with an exception of Python.
+/// Result of a call: an object, or null if an exception of Python is set.
 type Returned = Result<*mut Object, Failure>;
 
 /// An object for a result.

@@ -2,7 +2,7 @@
 
 mod table;
 
-use t4a_diff::{Eager, Meta, Operation, Value, check};
+use t4a_diff::{Array, Eager, Meta, Operation, Value, check};
 use t4a_einsum::{Contraction, FloatSemiring};
 use t4a_linalg::cholesky::CholeskyOp;
 use t4a_linalg::eigh::EighOp;
@@ -68,6 +68,48 @@ fn derivatives_are_operations() {
         for (op, inputs) in [vjp(&case), jvp(&case)] {
             check::operation(&op, &inputs, 1e-6);
         }
+    }
+}
+
+/// With the results as operands a vjp has the same values, and reads them: results of other operands give other cotangents.
+#[test]
+fn results_that_are_given_are_not_computed_again() {
+    let numbers = |all: Vec<Eager>| -> Vec<f64> { all.iter().flat_map(check::elements).collect() };
+    let run = |op: &AnyOperation, inputs: Vec<Value<Eager>>| {
+        numbers(op.forward(&inputs, &vec![false; inputs.len()]).unwrap().results)
+    };
+    let mut names = Vec::new();
+    for case in table() {
+        let (op, inputs) = &case;
+        let (plain, operands) = vjp(&case);
+        let given = vec![true; operands.len() - inputs.len()];
+        let Ok(own) = Vjp::of_results(op.clone(), given, moving(inputs)) else { continue };
+        let own = AnyOperation::from(own);
+        let results = op.forward(inputs, &vec![false; inputs.len()]).unwrap().results;
+        let with = |factor: f64| -> Vec<Value<Eager>> {
+            let scale = |x: &Eager| Value::Float(x.scale(factor));
+            let (before, behind) = operands.split_at(inputs.len());
+            let results = results.iter().map(scale);
+            before.iter().cloned().chain(results).chain(behind.iter().cloned()).collect()
+        };
+        let want = run(&plain, operands.clone());
+        let found = run(&own, with(1.0));
+        let apart = |x: &[f64], y: &[f64]| {
+            x.iter().zip(y).map(|(x, y)| (x - y).abs() / (1.0 + y.abs())).fold(0.0, f64::max)
+        };
+        assert_eq!(found.len(), want.len(), "{op}");
+        assert!(apart(&found, &want) < 1e-12, "{op}: {found:?} and {want:?}");
+        // Other results are taken as they are, or refused.
+        let inputs = with(1.25);
+        let none = vec![false; inputs.len()];
+        if let Ok(out) = own.forward(&inputs, &none)
+            && apart(&numbers(out.results), &want) > 1e-6
+        {
+            names.push(op.to_string());
+        }
+    }
+    for name in ["svd", "eigh"] {
+        assert!(names.iter().any(|text| text.contains(name)), "{name} in {names:?}");
     }
 }
 
