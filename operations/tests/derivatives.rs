@@ -74,12 +74,12 @@ fn derivatives_are_operations() {
 /// With the results as operands a vjp has the same values, and reads them: results of other operands give other cotangents.
 #[test]
 fn results_that_are_given_are_not_computed_again() {
-    let numbers = |all: Vec<Eager>| -> Vec<f64> { all.iter().flat_map(check::elements).collect() };
+    let numbers = |all: &[Eager]| -> Vec<f64> { all.iter().flat_map(check::elements).collect() };
     let run = |op: &AnyOperation, inputs: Vec<Value<Eager>>| {
-        numbers(op.forward(&inputs, &vec![false; inputs.len()]).unwrap().results)
+        numbers(&op.forward(&inputs, &vec![false; inputs.len()]).unwrap().results)
     };
     let mut names = Vec::new();
-    for case in table() {
+    for case in table().into_iter().chain(cases()) {
         let (op, inputs) = &case;
         let (plain, operands) = vjp(&case);
         let given = vec![true; operands.len() - inputs.len()];
@@ -102,13 +102,12 @@ fn results_that_are_given_are_not_computed_again() {
         // Other results are taken as they are, or refused.
         let inputs = with(1.25);
         let none = vec![false; inputs.len()];
-        if let Ok(out) = own.forward(&inputs, &none)
-            && apart(&numbers(out.results), &want) > 1e-6
-        {
+        let is_read = |all: &[Eager]| apart(&numbers(all), &want) > 1e-6;
+        if own.forward(&inputs, &none).map_or(true, |out| is_read(&out.results)) {
             names.push(op.to_string());
         }
     }
-    for name in ["svd", "eigh"] {
+    for name in ["svd", "eigh", "softmax", "inv", "cumprod"] {
         assert!(names.iter().any(|text| text.contains(name)), "{name} in {names:?}");
     }
 }
