@@ -55,3 +55,29 @@ pub(crate) fn scatter_add<B: Backend>(
 pub(crate) fn data_dtype(data: &TensorData) -> DType {
     data.dtype
 }
+
+/// Implements a trait by its defaults for every backend without a tape.
+macro_rules! without_tape {
+    ($name:ident) => {
+        impl $name for crate::backend::BurnT4a {}
+        #[cfg(feature = "flex")]
+        impl $name for burn_flex::Flex {}
+
+        #[cfg(feature = "cubecl")]
+        impl<R, F, I, BT> $name for burn_cubecl::CubeBackend<R, F, I, BT>
+        where
+            R: burn_cubecl::CubeRuntime,
+            F: burn_cubecl::FloatElement,
+            I: burn_cubecl::IntElement,
+            BT: burn_cubecl::BoolElement,
+        {
+        }
+
+        #[cfg(feature = "ndarray")]
+        impl $name for burn_ndarray::NdArray {}
+
+        #[cfg(feature = "router")]
+        impl<R: burn_router::RunnerChannel> $name for burn_router::BackendRouter<R> {}
+    };
+}
+pub(crate) use without_tape;

@@ -8,7 +8,7 @@ use t4a_diff::Value;
 
 use super::list::{JvpRule, OperandList, Pulled, VjpRule, WithTangents};
 use super::{CustomError, Result, tape};
-use crate::backend::BurnT4a;
+use crate::ext::line::without_tape;
 use crate::ext::operation::Operand;
 use crate::ext::primitive::{Bools, Floats, Indices};
 use crate::ext::scan::ScanBackend;
@@ -46,25 +46,7 @@ pub trait CustomBackend: ScanBackend {
     }
 }
 
-impl CustomBackend for BurnT4a {}
-#[cfg(feature = "flex")]
-impl CustomBackend for burn_flex::Flex {}
-
-#[cfg(feature = "cubecl")]
-impl<R, F, I, BT> CustomBackend for burn_cubecl::CubeBackend<R, F, I, BT>
-where
-    R: burn_cubecl::CubeRuntime,
-    F: burn_cubecl::FloatElement,
-    I: burn_cubecl::IntElement,
-    BT: burn_cubecl::BoolElement,
-{
-}
-
-#[cfg(feature = "ndarray")]
-impl CustomBackend for burn_ndarray::NdArray {}
-
-#[cfg(feature = "router")]
-impl<R: burn_router::RunnerChannel> CustomBackend for burn_router::BackendRouter<R> {}
+without_tape!(CustomBackend);
 
 impl<B: CustomBackend, C: CheckpointStrategy> CustomBackend for Autodiff<B, C> {
     fn differentiates() -> bool {

@@ -18,8 +18,8 @@ use t4a_tensor::TensorError;
 
 use super::records::{self, inside};
 use super::{FixedPoint, Flat, Level, Options, Result, Steps};
-use crate::backend::BurnT4a;
 use crate::boundary::accept;
+use crate::ext::line::without_tape;
 use crate::ext::operation::{Operand, Operations};
 use crate::ext::primitive::{Bools, Floats, Indices};
 use crate::ext::tape::passes::Observer;
@@ -168,25 +168,7 @@ pub fn switch_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     switch_below_level::<L>(index, branches, operands, B::switch)
 }
 
-impl ScanBackend for BurnT4a {}
-#[cfg(feature = "flex")]
-impl ScanBackend for burn_flex::Flex {}
-
-#[cfg(feature = "cubecl")]
-impl<R, F, I, BT> ScanBackend for burn_cubecl::CubeBackend<R, F, I, BT>
-where
-    R: burn_cubecl::CubeRuntime,
-    F: burn_cubecl::FloatElement,
-    I: burn_cubecl::IntElement,
-    BT: burn_cubecl::BoolElement,
-{
-}
-
-#[cfg(feature = "ndarray")]
-impl ScanBackend for burn_ndarray::NdArray {}
-
-#[cfg(feature = "router")]
-impl<R: burn_router::RunnerChannel> ScanBackend for burn_router::BackendRouter<R> {}
+without_tape!(ScanBackend);
 
 impl<B: ScanBackend, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
     /// Returns true if the inner backend chooses a path and is not a tape: both passes are scans there.
