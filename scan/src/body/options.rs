@@ -75,11 +75,9 @@ impl Options {
     /// The default is [`Memory::StoreAll`] for up to 4 steps, of which √N carries would save less than half, and
     /// `Memory::default()` beyond. With bounded memory the reverse pass of a scan runs passes for spans of its
     /// steps. Each of them ends by copying Burn's table of all nodes and locking the graph of every one; in Burn 0.21
-    /// they wait for that on threads until the outer pass ends. So m such scans in one graph take time in m². In Burn
-    /// 0.21 scans of up to 64 steps are therefore recorded as they are while earlier ones have 256 spans to come. 100,
-    /// 200, 400 and 800 scans of 3 steps of one number take 0.5, 0.4, 1.6 and 5.1 s with √N carries, and 0.05, 0.07, 0.12
-    /// and 0.20 s with everything, forward and back (AMD EPYC, 2 vCPUs, not idle, without optimisation). Many
-    /// scans of more steps whose records fit are better asked for `StoreAll`.
+    /// they wait for that on threads until the outer pass ends. So S spans in one graph take time in S². In Burn
+    /// 0.21, while S ≥ 256 spans of earlier scans are pending, further scans have spans of at least S steps, and those
+    /// of up to S/4 steps are recorded directly: the time is linear in the number of all steps.
     #[must_use]
     pub fn memory(mut self, memory: Memory) -> Self {
         self.memory = Some(memory);

@@ -25,8 +25,8 @@ pub trait Tape: Array<Integers: Send, Flags: Send> + Send + 'static {
 
     /// Most spans of a reverse pass of one scan.
     const SPANS: usize = usize::MAX;
-    /// While the reverse passes of all scans have at least this number of spans, further short scans are recorded
-    /// directly unless [`Options::memory`] is set.
+    /// While the reverse passes of all scans have at least this number of spans, further scans have fewer and longer
+    /// spans, or are recorded directly, unless [`Options::memory`] is set.
     const ALL_SPANS: usize = usize::MAX;
 
     /// The tape that it is on.
@@ -116,11 +116,8 @@ pub(super) fn all_above<T: Tape>(all: Flat<T::Below>, kind: T::Kind) -> Flat<T> 
 /// A step of which [`Tape::observe`] does not say whether it has run a reverse pass runs again, in all so many times.
 const TRIES: usize = 3;
 
-/// Scans of at most so many steps are recorded as they are unless memory is said: [`Options::memory`].
+/// Scans of at most this number of steps are recorded directly unless [`Options::memory`] is set.
 const FEW: usize = 4;
-
-/// The same for scans of at most so many steps while there are many spans: [`Tape::ALL_SPANS`].
-const SHORT: usize = 64;
 
 /// Number of spans of pending and running reverse passes of all tapes.
 static EXPECTED: AtomicUsize = AtomicUsize::new(0);
@@ -141,9 +138,20 @@ impl Drop for Expected {
     }
 }
 
-/// True if a scan is recorded as it is unless memory is said.
-fn is_recorded<T: Tape>(length: usize) -> bool {
-    length <= FEW || length <= SHORT && EXPECTED.load(Relaxed) >= T::ALL_SPANS
+/// Memory of a scan for which [`Options::memory`] is not set.
+///
+/// The reverse pass of a tape with [`Tape::ALL_SPANS`] takes time in the square of the number S of spans of all scans.
+/// While S spans are pending, spans have at least S steps, so a scan of N steps adds N/S of them, and after scans of M
+/// steps in all there are about √(2 M): time is linear in M. A scan of less than S steps would still add one span. Below
+/// S/4 steps, recording it directly costs less memory than that span costs time.
+fn default_memory<T: Tape>(length: usize) -> Memory {
+    let pending = EXPECTED.load(Relaxed);
+    let many = pending >= T::ALL_SPANS;
+    match length {
+        _ if length <= FEW || many && length <= pending / 4 => Memory::StoreAll,
+        _ if many => Memory::Bounded(Policy::Segment(pending.max(length.isqrt()))),
+        _ => Memory::default(),
+    }
 }
 
 /// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for, nothing is tracked or steps
@@ -162,14 +170,14 @@ pub fn scan_on_tape<T: Tape>(
     if steps.length == 0 || ![&consts, &init, &xs].into_iter().any(tracked) {
         return run(&steps, &consts, init, &xs);
     }
-    let policy = match options.memory {
-        None if is_recorded::<T>(steps.length) => {
-            check(&steps, [&consts, &init, &xs])?;
+    let policy = match options.memory.unwrap_or_else(|| default_memory::<T>(steps.length)) {
+        Memory::StoreAll => {
+            if options.memory.is_none() {
+                check(&steps, [&consts, &init, &xs])?;
+            }
             return run(&steps, &consts, init, &xs);
         }
-        Some(Memory::StoreAll) => return run(&steps, &consts, init, &xs),
-        Some(Memory::Bounded(policy)) => policy,
-        None => Policy::Sqrt,
+        Memory::Bounded(policy) => policy,
     };
     let all = [consts.clone(), init.clone(), xs.clone()];
     let forward = |like, all| forward(steps.clone(), like, all, policy);
