@@ -53,7 +53,7 @@ fn main() -> Result<()> {
         let (images, labels) = digits.test.batch::<BurnT4a>(&all);
         let found = model.valid().forward(images)?.argmax(1).squeeze_dim::<1>(1);
         test = found.equal(labels).float().mean().into_data().iter::<f64>().sum();
-        bar.println(format!("epoch {epoch:>2}   test accuracy {:.2} %", 100.0 * test));
+        bar.suspend(|| println!("epoch {epoch:>2}   test accuracy {:.2} %", 100.0 * test));
         bar.inc(1);
     }
     if epochs < 30 || test >= 0.95 { Ok(()) } else { Err("the accuracy is below 95 %".into()) }
