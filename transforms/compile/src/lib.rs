@@ -30,7 +30,7 @@
 //! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | a function as text for XLA and other compilers | [`stablehlo`] |
 //! | recordings for a custom interpreter | [`graph`] |
-//! | machine code for long scans over small states | the feature `jit` |
+//! | machine code for fused groups (x86-64), and for long scans over small states | the feature `jit` |
 
 // backend     Traced<B>: the recording backend
 // methods     Burn's backend methods, one row each; argument splits their arguments into operands and static values

@@ -1,9 +1,11 @@
-//! Machine code for loops over few scalars, such as the recorded body of a filter with two states: values of a step and
-//! carries stay in registers.
+//! Machine code generated at run time for two kinds of loops: steps over few scalars, such as the recorded body of a
+//! filter with two states, and elementwise loops over arrays. Values of a step stay in registers.
 //!
 //! ```text
-//! StepProgram   one step in static single assignment form
-//! MachineCode   loop over the steps, compiled by Cranelift for this machine
+//! StepProgram     one step over scalars in static single assignment form
+//! MachineCode     loop over the steps, compiled by Cranelift for this machine
+//! VectorProgram   elementwise loop body in static single assignment form
+//! VectorCode      loop over the elements with AVX2 or AVX-512 vectors (x86-64)
 //! ```
 //!
 //! ```
@@ -25,9 +27,38 @@
 //! assert_eq!((memory, ys), ([1.875], [1.5, 1.75, 1.875]));
 //! # Ok::<(), t4a_jit::JitError>(())
 //! ```
+//!
+//! The same recurrence has no vector form, since each step uses the previous one; `y = x² + 1` has:
+//!
+//! ```
+//! # #[cfg(target_arch = "x86_64")] {
+//! use t4a_jit::{BinaryInst, VectorCode, VectorElement, VectorInst, VectorIsa, VectorProgram};
+//!
+//! let mut program = VectorProgram::new(VectorElement::F32);
+//! let [x, y] = [(); 2].map(|()| program.operand());
+//! let a = program.push(VectorInst::Load(x));
+//! let one = program.push(VectorInst::Constant(1_f32.to_bits().into()));
+//! let square = program.push(VectorInst::Binary(BinaryInst::Mul, [a, a]));
+//! let sum = program.push(VectorInst::Binary(BinaryInst::Add, [square, one]));
+//! program.push(VectorInst::Store(y, sum));
+//! let (mut x, mut y) = ([1.0_f32, 2.0, 3.0], [0.0; 3]);
+//! if let Ok(code) = VectorCode::new(&program, VectorIsa::Avx2) {
+//!     // SAFETY: both arrays have three elements and do not overlap.
+//!     unsafe { code.run(&[x.as_mut_ptr().cast(), y.as_mut_ptr().cast()], 3) };
+//!     assert_eq!(y, [2.0, 5.0, 10.0]);
+//! }
+//! # }
+//! ```
 
 mod code;
 mod program;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 
 pub use code::{JitError, MachineCode};
 pub use program::{Function, MachineFloat, StepProgram, Stream, ValueDef, ValueId};
+#[cfg(target_arch = "x86_64")]
+pub use vector::{
+    BinaryInst, OperandId, Predicate, SUM_BYTES, UnaryInst, VectorCode, VectorElement, VectorId,
+    VectorInst, VectorIsa, VectorProgram,
+};

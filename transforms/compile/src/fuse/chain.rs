@@ -78,15 +78,24 @@ impl Chain {
 pub(crate) enum Stage {
     Chain(Chain),
     FusedOp(FusedOp),
+    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+    Code(std::sync::Arc<super::code::CodedPart>),
 }
 
 impl Stage {
+    /// True for machine code.
+    pub(crate) fn is_code(&self) -> bool {
+        !matches!(self, Self::Chain(_) | Self::FusedOp(_))
+    }
+
     /// Inputs that are read as blocks, not row by row.
     pub(crate) fn whole(&self) -> Vec<usize> {
         let input = |arg: &Arg| if let Arg::Input(i) = arg { Some(*i) } else { None };
         match self {
             Self::FusedOp(op) => op.args.iter().filter_map(input).collect(),
             Self::Chain(chain) if chain.by_row => Vec::new(),
+            #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+            Self::Code(_) => unreachable!("machine code follows the plan"),
             Self::Chain(chain) => {
                 let args = chain.steps.iter().filter_map(|step| match &step.at {
                     OperandLocation::Vector(arg) => input(arg),

@@ -270,7 +270,15 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     let row_major =
         operands.iter().map(|value| sums && !(alike && all.repeated.contains(value))).collect();
     let members = each.cloned().collect();
-    let step = Arc::new(FusedGroup { plan, dtype, shapes, members, row_major });
+    let step = Arc::new(FusedGroup {
+        plan,
+        dtype,
+        shapes,
+        members,
+        row_major,
+        #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+        code: Default::default(),
+    });
     Unit { name: "fused", step, operands, results, parts, operations }
 }
 

@@ -32,6 +32,9 @@ pub(crate) trait FusedFloat: Float + Element + Numeric<Acc = Self> + Coded {
     /// # Safety
     /// That of [`machine::run`].
     unsafe fn chain(chain: &[ChainInst<Self>], blocks: usize);
+    /// Bit pattern.
+    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+    fn bit_pattern(self) -> u64;
 }
 
 impl FusedFloat for f32 {
@@ -40,6 +43,10 @@ impl FusedFloat for f32 {
         // SAFETY: as the caller promises.
         unsafe { machine::on::<Self, 16>(chain, blocks) };
     }
+    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+    fn bit_pattern(self) -> u64 {
+        self.to_bits().into()
+    }
 }
 
 impl FusedFloat for f64 {
@@ -47,6 +54,10 @@ impl FusedFloat for f64 {
     unsafe fn chain(chain: &[ChainInst<Self>], blocks: usize) {
         // SAFETY: as the caller promises.
         unsafe { machine::on::<Self, 8>(chain, blocks) };
+    }
+    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+    fn bit_pattern(self) -> u64 {
+        self.to_bits()
     }
 }
 

@@ -82,7 +82,7 @@ impl<T: FusedFloat> Links<T> {
     pub(super) fn new(plan: &FusionPlan, memory: &ThreadMemory<'_, T>) -> Self {
         let chains = plan.stages.iter().filter_map(|stage| match stage {
             Stage::Chain(chain) => Some(chain),
-            Stage::FusedOp(_) => None,
+            _ => None,
         });
         let count = chains.clone().map(|chain| chain.steps.len()).sum();
         let (mut insts, mut sites) = (Vec::with_capacity(count), Vec::with_capacity(count));

@@ -5,6 +5,7 @@
 //! plan      the instructions of a group over registers
 //! chain     cheap instructions, ordered so that each uses the result of the previous one
 //! machine   interpreter of a chain with an accumulator in vector registers
+//! code      machine code for all cheap instructions, with values in vector registers: the feature `jit`
 //! kernel    one of the other instructions over a block, by the engine's kernels
 //! run       blocks of rows that fit in the L1 cache, on all threads; source, bank, links: operands in memory,
 //!           registers of a block, chains over both
@@ -16,6 +17,8 @@
 
 mod bank;
 mod chain;
+#[cfg(all(feature = "jit", target_arch = "x86_64"))]
+mod code;
 mod group;
 pub(crate) mod kernel;
 mod links;

@@ -34,7 +34,7 @@ fn is_whole(n: usize) -> bool {
 
 /// True if each row can be a chain execution of its own: it consists of full accumulators, or is so long that the cost
 /// of the partial one is negligible.
-fn is_long(n: usize) -> bool {
+pub(super) fn is_long(n: usize) -> bool {
     n >= 512 || is_whole(n)
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct FusedOp {
 
 impl FusedOp {
     /// True if operand `k` is boolean.
-    fn takes_flag(&self, k: usize) -> bool {
+    pub(super) fn takes_flag(&self, k: usize) -> bool {
         match self.what {
             Do::Each(what) => what.takes_flag(k),
             Do::WithRow(..) | Do::Total(_) => false,
@@ -100,6 +100,9 @@ pub(crate) struct FusionPlan {
     pub(crate) registers: [usize; 2],
     /// Work per element, in units of one addition.
     pub(crate) cost: usize,
+    /// Instructions before their partition into stages; results are identified by the index of their instruction.
+    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+    pub(super) ops: Vec<FusedOp>,
 }
 
 #[derive(Clone, Copy)]
@@ -163,7 +166,18 @@ impl FusionPlan {
         for i in stages.iter().flat_map(Stage::whole) {
             inputs[i].by_row = false;
         }
-        Self { rows: elements / n.max(1), n, inputs, outputs, stages, numbers, registers, cost }
+        Self {
+            rows: elements / n.max(1),
+            n,
+            inputs,
+            outputs,
+            stages,
+            numbers,
+            registers,
+            cost,
+            #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+            ops,
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use t4a_tensor::{AnyTensor, Buffer, DType, Element, Layout, Result, Tensor};
 use super::Elementwise;
 use super::bank::Bank;
 use super::chain::Stage;
+#[cfg(all(feature = "jit", target_arch = "x86_64"))]
+use super::code::coded;
 use super::kernel::{self, FusedFloat};
 use super::links::{Links, ThreadMemory};
 use super::machine::parts;
@@ -34,9 +36,45 @@ pub(crate) struct FusedGroup<B: Backend> {
     pub(crate) members: Vec<Instruction<B>>,
     /// Operands that must be row-major, because a sum adds results in memory order.
     pub(crate) row_major: Vec<bool>,
+    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+    pub(crate) code: GroupCode,
+}
+
+/// Work of an execution, in additions, from which on code is generated at once: the interpreter would take longer.
+#[cfg(all(feature = "jit", target_arch = "x86_64"))]
+const WORK: usize = 1 << 18;
+
+/// Machine code of a group, generated at the second execution, or at the first one of much work.
+#[cfg(all(feature = "jit", target_arch = "x86_64"))]
+#[derive(Debug, Default)]
+pub(crate) struct GroupCode {
+    plan: std::sync::OnceLock<Option<FusionPlan>>,
+    executed: std::sync::atomic::AtomicBool,
 }
 
 impl<B: Backend> FusedGroup<B> {
+    /// The plan to execute. All plans have bitwise equal results.
+    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+    fn plan(&self) -> &FusionPlan {
+        use std::sync::atomic::Ordering;
+        let plan = &self.plan;
+        let again = self.code.executed.swap(true, Ordering::Relaxed);
+        if !again && plan.rows.saturating_mul(plan.n).saturating_mul(plan.cost) < WORK {
+            return plan;
+        }
+        let code = self.code.plan.get_or_init(|| match self.dtype {
+            DType::F64 => coded::<f64>(plan, &self.shapes),
+            _ => coded::<f32>(plan, &self.shapes),
+        });
+        code.as_ref().unwrap_or(plan)
+    }
+
+    /// The plan to execute.
+    #[cfg(not(all(feature = "jit", target_arch = "x86_64")))]
+    fn plan(&self) -> &FusionPlan {
+        &self.plan
+    }
+
     /// Executes the instructions without fusion. Sums over views add in memory order, and unfused results keep the
     /// layout of the view.
     fn one_by_one(
@@ -81,8 +119,8 @@ impl<B: Backend> Execute<B> for FusedGroup<B> {
             }
         }
         let results = match self.dtype {
-            DType::F64 => run::<f64>(&self.plan, operands),
-            _ => run::<f32>(&self.plan, operands),
+            DType::F64 => run::<f64>(self.plan(), operands),
+            _ => run::<f32>(self.plan(), operands),
         };
         for (x, port) in
             results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
@@ -202,6 +240,11 @@ fn run<T: FusedFloat>(plan: &FusionPlan, operands: Vec<AnyTensor>) -> Result<Vec
     if elements > 0 {
         let lane = (plan.registers[0] + plan.inputs.len()) * size_of::<T>() + plan.registers[1];
         let lanes = (SCRATCH / lane.max(1)).clamp(256, 4096) & !127;
+        // Code that uses no registers of the block needs no blocks.
+        let in_place = floats.iter().flatten().all(OperandAccess::is_in_place)
+            && flags.iter().flatten().all(OperandAccess::is_in_place);
+        let one_pass = in_place && matches!(&plan.stages[..], [stage] if stage.is_code());
+        let lanes = if one_pass && plan.registers == [0, 0] { CHUNK } else { lanes };
         let block = (lanes / plan.n).clamp(1, plan.rows);
         let chunk = (CHUNK / plan.n).max(1).next_multiple_of(block);
         let chunks = plan.rows.div_ceil(chunk);
@@ -233,6 +276,7 @@ struct BlockContext<'a, T: FusedFloat> {
 }
 
 impl<'a, T: FusedFloat> BlockContext<'a, T> {
+    #[cfg_attr(not(all(feature = "jit", target_arch = "x86_64")), allow(unused_variables))]
     fn rows(&self, start: usize, end: usize) {
         let (plan, n) = (self.plan, self.plan.n);
         let [floats, flags] = plan.registers;
@@ -241,18 +285,38 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
         let totals = plan.stages.iter().map(|stage| match stage {
             Stage::Chain(chain) => chain.totals.len(),
             Stage::FusedOp(_) => 0,
+            #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+            Stage::Code(part) => part.totals.len(),
         });
         let mut sums = vec![T::ZERO; totals.max().unwrap_or(0) * parts::<T>()];
         let sums = sums.as_mut_ptr();
         let (outputs, numbers) = (&self.targets[..], &self.numbers[..]);
         let memory = ThreadMemory { bank: &floats, sources: &self.floats, outputs, numbers, sums };
         let mut links = Links::new(plan, &memory);
+        #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+        let mut sites: Vec<_> = plan
+            .stages
+            .iter()
+            .map(|stage| match stage {
+                Stage::Code(part) => Some(part.sites(n, &memory, (&flags, &self.flags))),
+                _ => None,
+            })
+            .collect();
         for at in (start..end).step_by(self.block) {
             let rows = self.block.min(end - at);
             floats.load(&self.floats, &plan.inputs, rows, at, n);
             flags.load(&self.flags, &plan.inputs, rows, at, n);
-            for stage in &plan.stages {
+            for (index, stage) in plan.stages.iter().enumerate() {
                 match stage {
+                    #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+                    Stage::Code(part) => {
+                        let Some(sites) = &mut sites[index] else { continue };
+                        let sources = &self.floats[..];
+                        let memory =
+                            ThreadMemory { bank: &floats, sources, outputs, numbers, sums };
+                        // SAFETY: as for chains.
+                        unsafe { part.run(sites, at, rows, n, &memory) };
+                    }
                     // SAFETY: registers hold a block, inputs and outputs all rows; rows of other blocks are not
                     // written.
                     Stage::Chain(chain) => unsafe {

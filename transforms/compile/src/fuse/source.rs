@@ -44,6 +44,11 @@ impl<'a, T: Scalar> OperandAccess<'a, T> {
         Self::Walk { x, axes }
     }
 
+    /// True if machine code reads the elements in place.
+    pub(super) fn is_in_place(&self) -> bool {
+        matches!(self, Self::Each(_) | Self::Row(_))
+    }
+
     /// Copies the elements from `lo` on into `out`.
     pub(super) fn load(&self, lo: usize, out: &mut [T]) {
         match self {
