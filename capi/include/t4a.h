@@ -225,7 +225,7 @@ void *t4a_xla_execute(void *call_frame);
 /* ---- Python ---- */
 
 /* For the package t4a of Python alone: built-in functions of CPython, a list, made with the functions at these addresses
-   (capi/src/python.rs), or NULL. To be called with the lock of the interpreter. Since 1.1. */
+   (capi/src/python), or NULL. To be called with the lock of the interpreter. Since 1.1. */
 void *t4a_python(const void *symbols);
 
 #ifdef __cplusplus

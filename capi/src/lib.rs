@@ -3,7 +3,8 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `dlpack` | structs of DLPack, conversion to and from tensors of the engine |
+//! | `described` | memory of a caller: checked description, conversion to tensors of the engine |
+//! | `dlpack` | structs of DLPack, exported tensors |
 //! | `error` | status codes, error objects, conversion of panics to errors |
 //! | `handle` | registry of handles that have not been released |
 //! | `tensor` | tensor handles |
@@ -17,6 +18,7 @@
 //! This crate contains the unsafe code of the interface. Callers guarantee the validity of pointers; all other properties of
 //! arguments are checked.
 
+mod described;
 pub mod dlpack;
 pub mod error;
 mod handle;

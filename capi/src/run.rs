@@ -1,63 +1,92 @@
 //! Running operations on tensors of a caller.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+#[cfg(unix)]
+use std::sync::Once;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use t4a_diff::{Cotangents, Eager, Kept, Kind, Meta, Operation, Reverse, Value, checked_results};
 use t4a_operations::AnyOperation;
 use t4a_operations::wire::operand;
 use t4a_tensor::AnyTensor;
 
-use crate::dlpack::{Described, DlTensor};
+use crate::described::Described;
+use crate::dlpack::{self, DlTensor};
 use crate::error::{Error, Failure, Status, enter};
 use crate::handle;
 use crate::op::{Op, flags, list, of};
 use crate::parts;
 use crate::tensor::{Tensor, duplicate};
 
-/// The process of the first call: its threads are not those of a child of it.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// State of this process: no operation yet, operations, or a fork after the first one.
+static PROCESS: AtomicU8 = AtomicU8::new(UNUSED);
+const UNUSED: u8 = 0;
+const USED: u8 = 1;
+const FORKED: u8 = 2;
 
 /// Refuses to wait in a forked process for threads that it does not have.
+#[inline]
 pub(crate) fn check_process() -> Result<(), Failure> {
-    let own = std::process::id();
-    match PROCESS.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first) if first != own => Err(Failure::new(
+    match PROCESS.load(Ordering::Relaxed) {
+        USED => Ok(()),
+        UNUSED => first_operation(),
+        _ => Err(Failure::new(
             Status::Unsupported,
             "the process was forked after the first operation, without the threads of the library: start \
              it anew (`spawn`), or fork before the first operation",
         )),
-        _ => Ok(()),
     }
+}
+
+/// Marks the process as used, and its future children as forked.
+#[cold]
+fn first_operation() -> Result<(), Failure> {
+    #[cfg(unix)]
+    {
+        static MARKED: Once = Once::new();
+        extern "C" fn child() {
+            PROCESS.store(FORKED, Ordering::Relaxed);
+        }
+        // SAFETY: the function of a child stores a number. Without memory for the entry there is no check.
+        MARKED.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(child));
+        });
+    }
+    let _ = PROCESS.compare_exchange(UNUSED, USED, Ordering::Relaxed, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Operands that a caller lends for a call.
-pub(crate) struct Borrowed {
+pub(crate) struct Borrowed<'a> {
     tensors: Vec<AnyTensor>,
-    described: Vec<Described>,
+    described: &'a [Described],
 }
 
-impl Borrowed {
-    /// # Safety
-    /// Every pointer is null or valid, the memory unchanged as long as the tensors are used.
-    unsafe fn read(inputs: &[*const DlTensor]) -> Result<Self, Failure> {
-        let mut described = Vec::with_capacity(inputs.len());
-        for (i, &x) in inputs.iter().enumerate() {
-            // SAFETY: as the caller promises.
-            described.push(unsafe { Described::read(x, format_args!("operand {i}")) }?);
-        }
+/// Reads the operands of a caller.
+///
+/// # Safety
+/// Every pointer is null or valid.
+unsafe fn described(inputs: &[*const DlTensor]) -> Result<Vec<Described>, Failure> {
+    let mut all = Vec::with_capacity(inputs.len());
+    for (i, &x) in inputs.iter().enumerate() {
         // SAFETY: as the caller promises.
-        unsafe { Self::of(described) }
+        all.push(unsafe { Described::read(x, format_args!("operand {i}")) }?);
     }
+    Ok(all)
+}
 
+impl<'a> Borrowed<'a> {
     /// # Safety
     /// The memory is valid, unchanged as long as the tensors are used.
-    pub(crate) unsafe fn of(described: Vec<Described>) -> Result<Self, Failure> {
+    pub(crate) unsafe fn of(described: &'a [Described]) -> Result<Self, Failure> {
         let mut tensors = Vec::with_capacity(described.len());
-        for x in &described {
+        for x in described {
             // SAFETY: as the caller promises.
-            let tensor = unsafe { x.clone().into_tensor(Box::new(())) }?;
-            tensors.extend(parts::split(tensor)?);
+            let tensor = unsafe { x.tensor(Box::new(())) }?;
+            match dlpack::real(x.dtype) {
+                Some(_) => tensors.extend(parts::split(tensor)?),
+                None => tensors.push(tensor),
+            }
         }
         Ok(Self { tensors, described })
     }
@@ -93,24 +122,44 @@ impl Borrowed {
     }
 }
 
-/// The results of an operation on memory that is lent, in memory of their own: row-major, with no other owner.
+/// Checks of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// All checks.
+    All,
+    /// Only that of the process, for operands whose shapes and dtypes the operation accepted before.
+    Process,
+}
+
+/// The results of an operation on memory that is lent, row-major. Those of more than `copied` bytes are in memory of
+/// their own with no other owner; the caller copies smaller ones while the operands are lent.
 ///
 /// # Safety
 /// The memory is valid, unchanged during the call.
 pub(crate) unsafe fn results(
     op: &AnyOperation,
-    described: Vec<Described>,
+    described: &[Described],
+    checks: Checks,
+    copied: usize,
 ) -> Result<Vec<AnyTensor>, Failure> {
     check_process()?;
     // SAFETY: as the caller promises.
     let mut lent = unsafe { Borrowed::of(described)? };
     let operands = std::mem::take(&mut lent.tensors);
-    let mut all = parts::join(op, op.run(operands)?)?;
+    let all = match checks {
+        Checks::All => op.run(operands)?,
+        Checks::Process => op.run_unchecked(operands)?,
+    };
+    let mut all = parts::join(op, all)?;
     for x in &mut all {
-        *x = lent.own(x.to_contiguous()?)?;
+        *x = x.to_contiguous()?;
+        if x.numel() * x.dtype().size() > copied {
+            *x = lent.own(x.clone())?;
+        }
     }
+    // After all of them, since results may share memory.
     for i in 0..all.len() {
-        if all[i].buffer().is_shared() {
+        if all[i].numel() * all[i].dtype().size() > copied && all[i].buffer().is_shared() {
             all[i] = duplicate(&all[i])?;
         }
     }
@@ -172,8 +221,10 @@ pub unsafe extern "C" fn t4a_run(
     let run = || {
         check_process()?;
         // SAFETY: as the caller promises.
-        let (op, mut lent) =
-            unsafe { (of(op)?, Borrowed::read(list(inputs, count, "the operands")?)?) };
+        let (op, described) =
+            unsafe { (of(op)?, described(list(inputs, count, "the operands")?)?) };
+        // SAFETY: as the caller promises.
+        let mut lent = unsafe { Borrowed::of(&described)? };
         let operands = std::mem::take(&mut lent.tensors);
         let all = parts::join(op, op.run(operands)?)?;
         // SAFETY: as the caller promises.
@@ -183,18 +234,14 @@ pub unsafe extern "C" fn t4a_run(
     unsafe { enter(error, run) }
 }
 
-/// Runs an operation, with its results written into these places. Indices become the integers of their place.
-///
-/// # Safety
-/// The places are valid for writes, and no others write them.
-pub(crate) unsafe fn into(
+/// Checks that an operation accepts the operands, and that its results fit into these places.
+fn check_places(
     op: &AnyOperation,
-    mut lent: Borrowed,
+    operands: &[Described],
     places: &[Described],
 ) -> Result<(), Failure> {
-    check_process()?;
-    let meta = |x: &Described| Meta { shape: x.shape.clone(), dtype: x.dtype };
-    let metas: Vec<Meta> = lent.described.iter().map(meta).collect();
+    let meta = |x: &Described| Meta { shape: x.shape.to_vec(), dtype: x.dtype };
+    let metas: Vec<Meta> = operands.iter().map(meta).collect();
     let wanted = parts::join_metas(op, &op.returns(&parts::split_metas(&metas))?)?;
     if wanted.len() != places.len() {
         let text = format!("{} results, {} places", wanted.len(), places.len());
@@ -207,7 +254,7 @@ pub(crate) unsafe fn into(
             let text = format!("result {i} is {dtype}, its place {given}");
             return Err(Failure::new(Status::Dtype, text));
         }
-        if place.shape != want.shape || !place.is_injective() {
+        if place.shape[..] != want.shape[..] || !place.is_injective() {
             let (shape, given, strides) = (&want.shape, &place.shape, &place.strides);
             let text = format!(
                 "result {i} has shape {shape:?}, its place {given:?} with strides {strides:?}; elements must not overlap"
@@ -215,14 +262,33 @@ pub(crate) unsafe fn into(
             return Err(Failure::new(Status::Shape, text));
         }
         let own = place.range();
-        let others = lent.described.iter().chain(&places[..i]);
+        let others = operands.iter().chain(&places[..i]);
         if others.map(Described::range).any(|x| x.start < own.end && own.start < x.end) {
             let text = format!("the memory of result {i} overlaps an operand or another result");
             return Err(Failure::argument(text));
         }
     }
-    let operands = std::mem::take(&mut lent.tensors);
-    let all = parts::join(op, op.run(operands)?)?;
+    Ok(())
+}
+
+/// Runs an operation, with its results written into these places. Indices become the integers of their place.
+///
+/// # Safety
+/// The memory of the operands is valid; the places are valid for writes, and no others write them. Without
+/// [`Checks::All`]: places of the same shapes and dtypes passed the checks, and no memory overlaps.
+pub(crate) unsafe fn into(
+    op: &AnyOperation,
+    operands: &[Described],
+    places: &[Described],
+    checks: Checks,
+) -> Result<(), Failure> {
+    check_process()?;
+    if checks == Checks::All {
+        check_places(op, operands, places)?;
+    }
+    // SAFETY: as the caller promises.
+    let lent = unsafe { Borrowed::of(operands)? };
+    let all = parts::join(op, op.run_unchecked(lent.tensors)?)?;
     for (x, place) in all.into_iter().zip(places) {
         let x = if x.dtype() == place.dtype { x } else { x.cast(place.dtype)? };
         // SAFETY: as the caller promises; shapes and dtypes agree, the memory is apart from operands.
@@ -247,9 +313,9 @@ pub unsafe extern "C" fn t4a_run_into(
     let run = || {
         check_process()?;
         // SAFETY: as the caller promises.
-        let (op, lent, out) = unsafe {
-            let lent = Borrowed::read(list(inputs, count, "the operands")?)?;
-            (of(op)?, lent, list(out, results, "the results")?)
+        let (op, operands, out) = unsafe {
+            let operands = described(list(inputs, count, "the operands")?)?;
+            (of(op)?, operands, list(out, results, "the results")?)
         };
         let mut places = Vec::with_capacity(results);
         for (i, &x) in out.iter().enumerate() {
@@ -257,7 +323,7 @@ pub unsafe extern "C" fn t4a_run_into(
             places.push(unsafe { Described::read(x, format_args!("result {i}")) }?);
         }
         // SAFETY: as the caller promises.
-        unsafe { into(op, lent, &places) }
+        unsafe { into(op, &operands, &places, Checks::All) }
     };
     // SAFETY: as the caller promises.
     unsafe { enter(error, run) }
@@ -428,11 +494,11 @@ pub unsafe extern "C" fn t4a_saved_vjp(
             // SAFETY: as the caller promises.
             unsafe {
                 let x = Described::read(x, format_args!("cotangent {i}"))?;
-                tensors.push(Some(x.clone().into_tensor(Box::new(()))?));
+                tensors.push(Some(x.tensor(Box::new(()))?));
                 described.push(x);
             }
         }
-        let lent = Borrowed { tensors: Vec::new(), described };
+        let lent = Borrowed { tensors: Vec::new(), described: &described };
         let all = saved.vjp(&tensors)?;
         drop(tensors);
         // SAFETY: as the caller promises.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use t4a_tensor::AnyTensor;
 
-use crate::dlpack::{self, DataType, Described, DlTensor, FLAG_READ_ONLY, Managed, Taken};
+use crate::described::Described;
+use crate::dlpack::{self, DataType, DlTensor, FLAG_READ_ONLY, Managed, Taken};
 use crate::error::{Error, Failure, Status, enter};
 use crate::handle;
 
@@ -22,8 +23,7 @@ pub const STRIDED: u32 = 4;
 pub struct Tensor {
     pub(crate) any: AnyTensor,
     view: DlTensor,
-    _shape: Vec<i64>,
-    _strides: Vec<i64>,
+    _sizes: Vec<i64>,
 }
 
 // SAFETY: the pointers of `view` refer to memory that the handle owns and that is never written.
@@ -33,9 +33,9 @@ unsafe impl Sync for Tensor {}
 
 impl Tensor {
     pub(crate) fn handle(any: AnyTensor) -> Result<*const Tensor, Failure> {
-        let (shape, strides, dtype) = dlpack::description(&any)?;
-        let view = dlpack::view(&any, &shape, &strides, dtype);
-        let tensor = Arc::new(Self { any, view, _shape: shape, _strides: strides });
+        let (sizes, dtype) = dlpack::description(&any)?;
+        let view = dlpack::view(&any, &sizes, dtype);
+        let tensor = Arc::new(Self { any, view, _sizes: sizes });
         Ok(handle::made(Arc::into_raw(tensor)))
     }
 
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn t4a_tensor_take(
         unsafe {
             let described =
                 Described::read(&raw const (*managed.as_ptr()).tensor, format_args!("the tensor"))?;
-            put(out, described.into_tensor(Box::new(owner))?)
+            put(out, described.tensor(Box::new(owner))?)
         }
     };
     // SAFETY: as the caller promises.

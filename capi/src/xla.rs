@@ -7,14 +7,15 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use t4a_operations::AnyOperation;
 use t4a_tensor::DType;
+use t4a_tensor::layout::Dims;
 
-use crate::dlpack::Described;
+use crate::described::Described;
 use crate::error::{Failure, Status};
-use crate::run::{Borrowed, into};
+use crate::run::{Checks, into};
 
 /// Maximum number of parsed operations in the cache.
 const CAPACITY: usize = 512;
@@ -143,7 +144,7 @@ fn dtype(code: i32) -> Result<DType, Failure> {
 /// # Safety
 /// The list was passed by XLA.
 unsafe fn buffers(list: &List, what: &str) -> Result<Vec<Described>, Failure> {
-    let mut all = Vec::new();
+    let mut all = Vec::with_capacity(list.count.max(0) as usize);
     for i in 0..list.count.max(0) as usize {
         // SAFETY: as the caller promises: `kinds` and `items` have `count` entries, and each buffer has as many sizes as axes.
         let (kind, buffer) = unsafe { (*list.kinds.add(i), *list.items.add(i)) };
@@ -185,6 +186,29 @@ unsafe fn text(attributes: &Attributes) -> Result<&str, Failure> {
 struct Known {
     text: String,
     op: AnyOperation,
+    /// Shapes and dtypes of the operands and results of the first call that passed the checks.
+    checked: OnceLock<[Metas; 2]>,
+}
+
+type Metas = Vec<(DType, Dims)>;
+
+impl Known {
+    /// True if a call with these shapes and dtypes passed the checks.
+    fn accepted(&self, lists: [&[Described]; 2]) -> bool {
+        let same = |(x, (dtype, shape)): (&Described, &(DType, Dims))| {
+            x.dtype == *dtype && x.shape == *shape
+        };
+        let alike = |(own, all): (&Metas, &[Described])| {
+            own.len() == all.len() && all.iter().zip(own).all(same)
+        };
+        self.checked.get().is_some_and(|own| own.iter().zip(lists).all(alike))
+    }
+
+    /// Stores that a call passed the checks.
+    fn accept(&self, lists: [&[Described]; 2]) {
+        let metas = |all: &[Described]| all.iter().map(|x| (x.dtype, x.shape.clone())).collect();
+        self.checked.get_or_init(|| lists.map(metas));
+    }
 }
 
 /// Number of recent operations per thread, found by the address of the text, which is fixed for an executable.
@@ -216,7 +240,8 @@ fn read(text: &str) -> Result<Arc<Known>, Failure> {
     if let Some(known) = lock().get(text) {
         return Ok(known.clone());
     }
-    let read = Arc::new(Known { text: text.into(), op: AnyOperation::from_text(text)? });
+    let op = AnyOperation::from_text(text)?;
+    let read = Arc::new(Known { text: text.into(), op, checked: OnceLock::new() });
     let mut known = lock();
     if known.len() >= CAPACITY {
         known.clear();
@@ -231,8 +256,15 @@ unsafe fn execute(frame: &CallFrame) -> Result<(), Failure> {
     // SAFETY: as the caller promises; arguments and results are valid during the call and do not overlap.
     unsafe {
         let known = operation(text(&frame.attributes)?)?;
-        let lent = Borrowed::of(buffers(&frame.arguments, "operand")?)?;
-        into(&known.op, lent, &buffers(&frame.results, "result")?)
+        let operands = buffers(&frame.arguments, "operand")?;
+        let results = buffers(&frame.results, "result")?;
+        let lists = [&operands[..], &results[..]];
+        if known.accepted(lists) {
+            return into(&known.op, &operands, &results, Checks::Process);
+        }
+        into(&known.op, &operands, &results, Checks::All)?;
+        known.accept(lists);
+        Ok(())
     }
 }
 

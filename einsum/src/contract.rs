@@ -51,8 +51,10 @@ impl Plan {
         if self.network.is_empty {
             return Ok(Tensor::full(&self.shape(), ring.zero)?);
         }
-        let enter = |(i, x): (usize, &&Tensor<T>)| self.network.enter(i, x).map(Some);
-        let mut slots: Slots<T> = operands.iter().enumerate().map(enter).collect::<Result<_>>()?;
+        let mut slots: Slots<T> = Slots::with_capacity(operands.len() + self.steps.len());
+        for (i, x) in operands.iter().enumerate() {
+            slots.push(Some(self.network.enter(i, x)?));
+        }
         let out = if self.sliced.is_empty() {
             let sizes = &self.network.sizes;
             self.run(ring, &mut slots, &|_| true, sizes, backend)?;

@@ -5,7 +5,7 @@
 //! pass and makes the server stateless.
 
 use t4a_diff::{Eager, Kind, Meta, Operation, Outcome, Value, checked_results};
-use t4a_tensor::{AnyTensor, DType};
+use t4a_tensor::{AnyTensor, DType, TensorError};
 
 use crate::{AnyOperation, FORMAT, OperationError};
 
@@ -71,8 +71,24 @@ impl AnyOperation {
     pub fn run(&self, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, OperationError> {
         let metas: Vec<Meta> = operands.iter().map(meta).collect();
         checked_results(self, &metas)?;
+        self.run_unchecked(operands)
+    }
+
+    /// [`AnyOperation::run`] without the checks, for operands whose shapes and dtypes [`AnyOperation::returns`] accepts.
+    /// Other operands are an error or a panic, or give wrong results.
+    ///
+    /// # Errors
+    /// Errors of the operation.
+    pub fn run_unchecked(
+        &self,
+        operands: Vec<AnyTensor>,
+    ) -> Result<Vec<AnyTensor>, OperationError> {
         let inputs: Vec<Value<Eager>> = operands.into_iter().map(operand).collect();
         let out = self.forward(&inputs, &vec![false; inputs.len()])?;
+        if out.extra.is_empty() {
+            return out.results.into_iter().map(|x| Ok(x.into_tensor()?)).collect();
+        }
+        let metas: Vec<Meta> = inputs.iter().map(meta_of).collect::<Result<_, _>>()?;
         self.returned(&metas, out)
     }
 
@@ -96,6 +112,15 @@ fn meta(x: &AnyTensor) -> Meta {
     // Integer operands may have any integer dtype; results are i64.
     let dtype = if x.dtype().is_int() { DType::I64 } else { x.dtype() };
     Meta { shape: x.shape().into(), dtype }
+}
+
+/// Shape and dtype of an operand.
+fn meta_of(x: &Value<Eager>) -> Result<Meta, TensorError> {
+    match x {
+        Value::Float(x) => x.tensor().map(meta),
+        Value::Integers(x) => x.tensor().map(meta),
+        Value::Flags(x) => x.tensor().map(meta),
+    }
 }
 
 /// Converts a tensor to an operand of the kind of its dtype: float, integer or boolean.

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from . import structured
 from ._library import ArgumentError, ShapeError
-from ._op import Op, keep
+from ._op import Op, find, keep
 
 
 def _degeneracy(check_gauge):
@@ -84,13 +84,13 @@ def _summed(subscripts, shapes):
     return {name(label): size for label, size in sizes.items()}
 
 
-def _unknown(key, operands):
-    return None
-
-
-def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
+def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda f: f):
     """Builds the functions from `apply(op, *arrays)`, which returns a list of arrays. `name_of(dtype)` is the name of a dtype,
-    `known(key, operands)` the result of a cached contraction or None, and `detach` removes an array from the tape."""
+    `kind` that of results of cached contractions (None: there are none), `detach` removes an array from the tape, and
+    `planned` wraps functions from specs to an operation and the specs of its results."""
+    cached = kind is not None and find is not None
+
+    contraction_of, factorisation_of = planned(structured.contraction), planned(structured.factorisation)
 
     def dtype_of(x):
         return name_of(x.dtype)
@@ -121,9 +121,10 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         if not isinstance(subscripts, str):
             subscripts = tuple(map(tuple, subscripts))
         key = (subscripts, semiring, memory)
-        found = known(key, operands)
-        if found is not None:
-            return found
+        if cached:
+            found = find(key, kind, operands)
+            if found is not None:
+                return found
         operands = tuple(map(asarray, operands))
         described = [(x.shape, x.dtype) for x in operands]
         try:
@@ -132,7 +133,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
             # Symbolic sizes of a compiler become constants, since a plan is valid for one set of shapes.
             described = [(tuple(map(int, shape)), dtype) for shape, dtype in described]
             op, name, number = contraction(subscripts, semiring, memory, *described)
-        if name is None and known is not _unknown:
+        if name is None and cached:
             keep(key, operands, op, number)
         return apply_to(op, name, number, operands)[0]
 
@@ -379,7 +380,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
         x, y = arrays(x, y)
         is_complex = dtype_of(x).startswith("complex")
-        op, spec = structured.contraction(*specs, tuple(map(tuple, axes)), is_complex)
+        op, spec = contraction_of(*specs, tuple(map(tuple, axes)), is_complex)
         if not is_complex:
             return apply(op, x, y)[0], spec
         real, imaginary = apply(op, x.real, x.imag, y.real, y.imag)
@@ -389,7 +390,7 @@ def build(apply, asarray, name_of, cast, known=_unknown, detach=None):
         """U, S and Vh of a real symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
         new leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
         (x,) = arrays(x)
-        op, left, right = structured.factorisation(spec, bool(check_gauge))
+        op, left, right = factorisation_of(spec, bool(check_gauge))
         u, s, vh = apply(op, x)
         return u, s, vh, left, right
 

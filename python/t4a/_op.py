@@ -155,12 +155,7 @@ class Op:
 
     def compute(self, kind, operands):
         """Results as NumPy arrays (`kind` 0) or PyTorch tensors (1). None if an operand can be read by `__dlpack__` only."""
-        if builtin is None:
-            return None
-        found = builtin.run(self.address, kind, operands)
-        if type(found) is int:
-            raise_error(found)
-        return found
+        return None if builtin is None else builtin.run(self.address, kind, operands)
 
     def run_at(self, *addresses):
         """Runs the operation on operands given by addresses of `DLTensor`s; returns handles of the results."""
@@ -171,21 +166,15 @@ class Op:
         return out[: found.value]
 
 
-def find(key, kind, operands):
-    """Result of the operation cached for this key and for shapes and dtypes of the operands; None if there is none."""
-    if builtin is None:
-        return None
-    found = builtin.find(key, kind, operands)
-    if type(found) is int:
-        raise_error(found)
-    return found
+# find(key, kind, operands): result of the operation cached for this key and for shapes and dtypes of the operands; None if there
+# is none, or if PyTorch has to record or to transform the call. None where there are no built-in functions.
+find = None if builtin is None else builtin.find
 
 
 def keep(key, operands, op, is_number):
     """Caches an operation with one result for `find`. `is_number`: first operand and result have an additional leading axis
     of size 1."""
-    if builtin is not None:
-        builtin.keep(key, operands, op.address, op, int(is_number))
+    builtin.keep(key, operands, op.address, op, int(is_number))
 
 
 # Maximum number of results; larger than for any operation of the library and its derivatives up to third order.

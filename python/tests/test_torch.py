@@ -70,6 +70,42 @@ def test_tensors_as_they_are():
     torch.testing.assert_close(want, logits.grad)
 
 
+def test_cached_contractions_are_recorded_and_transformed():
+    a, b = noise(3, 4), noise(4, 2)
+    f = lambda a, b: tt.einsum("ij,jk->ik", a, b)
+    want, leaf, ones = a @ b, a.clone().requires_grad_(), torch.ones(3, 2, dtype=a.dtype)
+
+    class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+        names = []
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.names.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    # From the second pass on every call finds the operation of the first.
+    for i in range(3):
+        torch.testing.assert_close(f(a, b), want)
+        assert f(leaf, b).requires_grad
+        torch.testing.assert_close(torch.autograd.grad(f(leaf, b).sum(), leaf)[0], ones @ b.T)
+        assert f(torch.nn.Parameter(a), b).requires_grad
+        with torch.no_grad():
+            assert not f(leaf, b).requires_grad
+        with torch.inference_mode():
+            assert f(a, b).is_inference()
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(a, 2 * a)
+            torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(f(dual, b)).tangent, 2 * want)
+        torch.testing.assert_close(torch.func.grad(lambda a: f(a, b).sum())(a), ones @ b.T)
+        torch.testing.assert_close(torch.func.vmap(f, (0, None))(torch.stack([a, -a]), b), torch.stack([want, -want]))
+        with Seen():
+            torch.testing.assert_close(f(a, b), want)
+        assert Seen.names.count("t4a.run.default") == i + 1
+        z = torch.complex(a, a.flip(0))
+        for x in (z, z.conj(), z.imag, z.conj().imag, torch._neg_view(a)):
+            torch.testing.assert_close(tt.einsum("ij->ji", x), x.resolve_conj().resolve_neg().T.contiguous())
+            torch.testing.assert_close(tt.einsum("ij,ij->", x, x), (x * x).sum())
+
+
 def test_a_training_step():
     weight = noise(3, 3).requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=0.1)

@@ -10,13 +10,13 @@ torch = pytest.importorskip("torch")
 import t4a
 import t4a.torch as tt
 from t4a import Op, _functions
+from t4a.structured import Leg, Spec
+from t4a.torch import nn
 
 torch.manual_seed(2)
 
 
 T = functions.of_module(tt, torch.tensor)
-# Specs are no values of a graph.
-COMPILED = [(name, kind) for name, kind in functions.ALL if not name.startswith("graded")]
 
 
 def noise(*shape):
@@ -31,7 +31,7 @@ def value_and_gradients(f, inputs):
     return results, [x.grad for x in inputs]
 
 
-@pytest.mark.parametrize("name, kind", COMPILED)
+@pytest.mark.parametrize("name, kind", functions.ALL)
 def test_compiled_is_eager(name, kind):
     f, operands = functions.case(name, kind)
     inputs = [torch.tensor(x) for x in operands]
@@ -57,6 +57,29 @@ def operations(name, kind):
     f(recorded, *map(torch.tensor, operands))
     assert seen
     return seen
+
+
+def test_compiled_functions_of_specs():
+    bond, spin = Leg({-1: 2, 0: 3, 1: 2}), Leg({0: 1, 1: 1})
+    a, b = Spec([bond, spin, bond.conj], 2), Spec([bond, bond.conj], 1)
+    weights = nn.Weights(b, dtype=torch.float64)
+
+    def f(x, y):
+        # Specs of results are those of operands of the next call, and are returned.
+        z, spec = tt.graded_contract(x, y, (a, b), ((2,), (0,)))
+        z, spec = weights(z, spec, ((2,), (0,)))
+        u, s, vh, left, right = tt.graded_svd(z, spec)
+        return s, left, right
+
+    torch._dynamo.reset()
+    compiled, inputs = torch.compile(f, fullgraph=True, backend="aot_eager"), [noise(a.size), noise(b.size)]
+    assert compiled(*inputs)[1:] == f(*inputs)[1:]
+    own = lambda f: value_and_gradients(lambda x, y: f(x, y)[0], inputs)
+    for got, want in zip(own(compiled), own(f)):
+        torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+    assert torch.compile(lambda x: tt.graded_svd(x, a)[1:], fullgraph=True, backend="aot_eager")(inputs[0])[2:] == (
+        tt.graded_svd(inputs[0], a)[3:]
+    )
 
 
 @pytest.mark.parametrize("name, kind", functions.ALL)

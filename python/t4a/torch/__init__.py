@@ -4,16 +4,20 @@
 import torch as _torch
 
 from .. import _functions
-from ._operation import apply, known
+from ._graded import apply_traced, planned
+from ._operation import apply
 
 _FUNCTIONS = _functions.build(
-    apply,
+    apply_traced,
     _torch.as_tensor,
     lambda dtype: str(dtype).removeprefix("torch."),
     lambda x, name: x.to(getattr(_torch, name)),
-    known,
-    _torch.Tensor.detach,
+    kind=1,
+    detach=_torch.Tensor.detach,
+    planned=planned,
 )
-# Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator.
-globals().update({name: _torch.compiler.allow_in_graph(f) for name, f in _FUNCTIONS.items()})
+# Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator. Functions of specs,
+# which are no values of a graph, are traced.
+_recorded = lambda name, f: f if name.startswith("graded_") else _torch.compiler.allow_in_graph(f)
+globals().update({name: _recorded(name, f) for name, f in _FUNCTIONS.items()})
 _torch.compiler.allow_in_graph(apply)

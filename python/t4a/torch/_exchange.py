@@ -40,7 +40,13 @@ if _TABLE is not None:
     _describe = ctypes.PYFUNCTYPE(c_int, py_object, c_void_p)(_TABLE.tensor_from_object)
     _object = ctypes.PYFUNCTYPE(c_int, c_void_p, POINTER(py_object))(_TABLE.object_from_managed)
     if builtin is not None:
-        builtin.exchange(id(torch.Tensor), id(torch.nn.Parameter), _TABLE.tensor_from_object, _TABLE.object_from_managed)
+        # State and attributes that decide if a call is recorded or transformed, in the order of the struct of the library.
+        _GUARDS = (
+            torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack, torch.is_grad_enabled,
+            torch.autograd.forward_ad, "_current_level", "requires_grad", torch.Tensor.is_neg, torch.Tensor.is_conj,
+        )  # fmt: skip
+        _ADDRESSES = (_TABLE.tensor_from_object, _TABLE.object_from_managed)
+        builtin.exchange(torch.Tensor, torch.nn.Parameter, *_ADDRESSES, _GUARDS)
 
 
 def plain(x):
@@ -56,13 +62,17 @@ def plain(x):
 
 def run(op, tensors):
     """Runs an operation; returns new tensors."""
+    tensors = tuple(tensors)
+    # The built-in function returns None for tensors that `plain` converts or rejects.
+    found = None if _TABLE is None else op.compute(1, tensors)
+    if found is not None:
+        return found
     tensors = tuple(map(plain, tensors))
-    if _TABLE is not None:
-        found = op.compute(1, tensors)
-        if found is not None:
-            return found
     if _TABLE is None:
         return [torch.from_dlpack(x) for x in op.run(*tensors)]
+    found = op.compute(1, tensors)
+    if found is not None:
+        return found
     described = [DLTensor() for _ in tensors]
     addresses = list(map(addressof, described))
     for x, address in zip(tensors, addresses):

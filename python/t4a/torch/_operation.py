@@ -13,8 +13,8 @@ from torch._library.autograd import make_autograd_impl
 from torch.autograd import Function, forward_ad
 
 from .._library import ArgumentError, UnsupportedError
-from .._op import Op, find
-from ._exchange import plain, run
+from .._op import Op
+from ._exchange import run
 
 
 def described(x):
@@ -165,18 +165,6 @@ def _operator_vmap(info, axes, op, operands):
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _interpreter = torch._C._functorch.peek_interpreter_stack
 _modes = torch._C._len_torch_dispatch_stack
-
-
-def known(key, tensors):
-    """Result of the operation cached for a key; None if there is none or if the call has to be recorded."""
-    records = False
-    for x in tensors:
-        if type(x) not in _PLAIN:
-            return None
-        records = records or x.requires_grad
-    if _modes() or _interpreter() is not None or forward_ad._current_level >= 0 or (records and torch.is_grad_enabled()):
-        return None
-    return find(key, 1, tuple(map(plain, tensors)))
 
 
 def apply(op, *tensors):

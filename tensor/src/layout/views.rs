@@ -17,6 +17,9 @@ impl Layout {
         if axes.len() != self.rank() {
             return Err(TensorError::shape(op, axes, "a permutation of all axes"));
         }
+        if axes.iter().enumerate().all(|(i, &axis)| i == axis) {
+            return Ok(self.clone());
+        }
         let mut seen: SmallVec<[bool; 16]> = smallvec![false; self.rank()];
         for &axis in axes {
             check_axis(op, axis, self.rank())?;
@@ -204,6 +207,10 @@ impl Layout {
     /// [`TensorError::ShapeMismatch`] if the element counts differ.
     pub fn reshape(&self, shape: &[usize]) -> Result<Option<Self>> {
         let op = "reshape";
+        // Strides of axes of size 1 are normalised below.
+        if shape == self.shape() && shape.iter().all(|&n| n > 1) {
+            return Ok(Some(self.clone()));
+        }
         let numel = numel_of(op, shape)?;
         if numel != self.numel() {
             return Err(TensorError::shapes(op, self.shape(), shape, "equal element counts"));

@@ -1,0 +1,106 @@
+//! Functions and objects of the interpreter, of NumPy and of the package, whose addresses the package sends.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+/// An object of Python.
+pub(super) type Object = c_void;
+/// Arguments of a built-in function.
+pub(super) type Arguments = *const *mut Object;
+pub(super) type Method = unsafe extern "C" fn(*mut Object, Arguments, isize) -> *mut Object;
+
+/// `PyMethodDef`.
+#[repr(C)]
+pub struct MethodDef {
+    pub(super) name: *const c_char,
+    pub(super) method: Method,
+    pub(super) flags: c_int,
+    pub(super) text: *const c_char,
+}
+
+// SAFETY: pointers to constants.
+unsafe impl Sync for MethodDef {}
+
+/// `METH_FASTCALL`.
+pub(super) const FASTCALL: c_int = 0x80;
+/// `Py_EQ`.
+pub(super) const EQUAL: c_int = 2;
+
+/// Addresses in the interpreter and in NumPy.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Symbols {
+    /// `sizeof` of the struct.
+    pub(super) size: usize,
+    pub(super) none: *mut Object,
+    pub(super) true_: *mut Object,
+    pub(super) false_: *mut Object,
+    pub(super) array_type: *mut Object,
+    /// Function of the package that raises the exception of an error object.
+    pub(super) raise: *mut Object,
+    pub(super) py_cfunction_new_ex:
+        unsafe extern "C" fn(*const MethodDef, *mut Object, *mut Object) -> *mut Object,
+    pub(super) py_long_from_void_ptr: unsafe extern "C" fn(*mut c_void) -> *mut Object,
+    pub(super) py_long_as_void_ptr: unsafe extern "C" fn(*mut Object) -> *mut c_void,
+    pub(super) py_long_as_long: unsafe extern "C" fn(*mut Object) -> std::ffi::c_long,
+    pub(super) py_list_new: unsafe extern "C" fn(isize) -> *mut Object,
+    pub(super) py_list_set_item: unsafe extern "C" fn(*mut Object, isize, *mut Object) -> c_int,
+    pub(super) py_tuple_size: unsafe extern "C" fn(*mut Object) -> isize,
+    pub(super) py_tuple_get_item: unsafe extern "C" fn(*mut Object, isize) -> *mut Object,
+    pub(super) py_object_hash: unsafe extern "C" fn(*mut Object) -> isize,
+    pub(super) py_object_rich_compare_bool:
+        unsafe extern "C" fn(*mut Object, *mut Object, c_int) -> c_int,
+    pub(super) py_object_get_attr: unsafe extern "C" fn(*mut Object, *mut Object) -> *mut Object,
+    pub(super) py_object_vectorcall:
+        unsafe extern "C" fn(*mut Object, Arguments, usize, *mut Object) -> *mut Object,
+    pub(super) py_inc_ref: unsafe extern "C" fn(*mut Object),
+    pub(super) py_dec_ref: unsafe extern "C" fn(*mut Object),
+    pub(super) py_eval_save_thread: unsafe extern "C" fn() -> *mut c_void,
+    pub(super) py_eval_restore_thread: unsafe extern "C" fn(*mut c_void),
+    pub(super) py_capsule_new: unsafe extern "C" fn(
+        *mut c_void,
+        *const c_char,
+        unsafe extern "C" fn(*mut Object),
+    ) -> *mut Object,
+    pub(super) py_capsule_get_pointer:
+        unsafe extern "C" fn(*mut Object, *const c_char) -> *mut c_void,
+    pub(super) py_err_clear: unsafe extern "C" fn(),
+    #[allow(clippy::type_complexity)]
+    pub(super) py_array_new: unsafe extern "C" fn(
+        *mut Object,
+        c_int,
+        *const isize,
+        c_int,
+        *const isize,
+        *mut c_void,
+        c_int,
+        c_int,
+        *mut Object,
+    ) -> *mut Object,
+    /// An array without axes as a number; takes the array over.
+    pub(super) py_array_return: unsafe extern "C" fn(*mut Object) -> *mut Object,
+    pub(super) py_array_set_base_object: unsafe extern "C" fn(*mut Object, *mut Object) -> c_int,
+}
+
+// SAFETY: addresses of functions and of objects that live as long as the interpreter.
+unsafe impl Send for Symbols {}
+// SAFETY: as above.
+unsafe impl Sync for Symbols {}
+
+pub(super) static SYMBOLS: OnceLock<Symbols> = OnceLock::new();
+
+/// The beginning of every object.
+#[repr(C)]
+pub(super) struct Head {
+    pub(super) count: isize,
+    pub(super) kind: *mut Object,
+}
+
+/// Type of an object.
+///
+/// # Safety
+/// `x` is an object.
+pub(super) unsafe fn type_of(x: *mut Object) -> *mut Object {
+    // SAFETY: every object begins with this.
+    unsafe { (*x.cast::<Head>()).kind }
+}
