@@ -11,7 +11,8 @@
 //! | `op` | operation handles |
 //! | `networks` | ground states of chains, tensor trains of functions |
 //! | `parts` | complex tensors as pairs of operands |
-//! | `run` | execution into new or given tensors; residuals for a reverse pass |
+//! | `run` | execution into new or given tensors |
+//! | `saved` | execution with residuals, and the reverse pass |
 //! | `python` | built-in functions of CPython for operations on arrays of NumPy and PyTorch |
 //! | `xla` | operations as custom calls of XLA |
 //!
@@ -27,6 +28,7 @@ pub mod op;
 mod parts;
 pub mod python;
 pub mod run;
+pub mod saved;
 pub mod tensor;
 pub mod xla;
 

@@ -122,8 +122,9 @@ fn names(text: &str, before: &str) -> BTreeSet<String> {
 fn the_header_is_complete() {
     let header = std::fs::read_to_string(folder("include/t4a.h")).expect("the header");
     let networks = ["networks/ground_states", "networks/trains"];
-    let files =
-        ["lib", "error", "tensor", "op", "run", "xla", "python/mod"].into_iter().chain(networks);
+    let files = ["lib", "error", "tensor", "op", "run", "saved", "xla", "python/mod"]
+        .into_iter()
+        .chain(networks);
     let source = |name| std::fs::read_to_string(folder(&format!("src/{name}.rs")));
     let sources: Vec<String> = files.map(|name| source(name).expect("a source")).collect();
     let exported = names(&sources.concat(), "extern \"C\" fn t4a_");

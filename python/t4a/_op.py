@@ -35,12 +35,14 @@ def _flags(flags):
 class Op:
     """An operation. Operations with equal texts are equal."""
 
-    __slots__ = ("_handle", "_text", "_made", "address")
+    __slots__ = ("_handle", "_text", "_made", "address", "saved")
 
     def __init__(self, handle):
         self._handle, self._text, self._made = handle, None, {}
         # Address of the operation, valid during the lifetime of this object.
         self.address = handle.value
+        # Tensors that a tape saves, by the dtypes of operands and results.
+        self.saved = {}
 
     def __del__(self):
         lib.t4a_op_free(self._handle)

@@ -40,6 +40,22 @@ def test_a_contraction_is_found_again():
     np.testing.assert_allclose(tn.einsum([[1, 2], [2, 3], [1, 3]], a, b), a @ b)
 
 
+def test_a_contraction_is_kept_once():
+    a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
+    op = Op.einsum([[7, 8], [8, 9]], [(3, 4), (4, 2)], [7, 9])
+    counts = []
+    for _ in range(3):
+        # A recorded call of PyTorch keeps its operation each time.
+        builtin.keep(("kept once",), (a, b), op.address, op, 0)
+        counts.append(sys.getrefcount(op))
+    assert counts[0] == counts[1] == counts[2]
+    np.testing.assert_allclose(builtin.find(("kept once",), 0, (a, b)), a @ b)
+    # Operands that the operation does not accept are not kept, so that their error is that of every call.
+    builtin.keep(("kept once",), (a.astype(int), b.astype(int)), op.address, op, 0)
+    assert builtin.find(("kept once",), 0, (a.astype(int), b.astype(int))) is None
+    assert builtin.find(("kept once",), 0, [a, b]) is None
+
+
 def test_layouts_and_numbers():
     whole = rng.normal(size=(6, 8))
     for a in (whole[::2, ::-1], whole.T[:3], np.broadcast_to(whole[0], (3, 8)), np.asfortranarray(whole), whole[:0]):

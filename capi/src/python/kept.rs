@@ -93,6 +93,25 @@ fn fits(entry: &Entry, described: &[Described]) -> bool {
     entry.operands.len() == described.len() && described.iter().zip(&entry.operands).all(same)
 }
 
+/// The entry of a key.
+///
+/// # Safety
+/// With the lock of the interpreter.
+unsafe fn entry<'a>(
+    py: &Symbols,
+    kept: &'a Entries,
+    hash: u64,
+    key: *mut Object,
+    described: &[Described],
+) -> Option<&'a Entry> {
+    let same = |entry: &&Entry| {
+        // SAFETY: as the caller promises. Keys are tuples of strings and numbers: comparing them runs no code of others.
+        fits(entry, described)
+            && unsafe { (py.py_object_rich_compare_bool)(entry.key, key, EQUAL) } == 1
+    };
+    kept.get(&hash)?.iter().find(same)
+}
+
 /// The operation of a key. Its owner has one more reference.
 ///
 /// # Safety
@@ -102,16 +121,13 @@ pub(super) unsafe fn look(
     key: *mut Object,
     described: &[Described],
 ) -> Option<Found> {
-    // SAFETY: as the caller promises. Keys are tuples of strings and numbers: comparing them runs no code of others.
+    // SAFETY: as the caller promises.
     unsafe {
         let hash = hash(py, key, described)?;
         let kept = kept().try_borrow().ok()?;
-        let same = |entry: &&Entry| {
-            fits(entry, described) && (py.py_object_rich_compare_bool)(entry.key, key, EQUAL) == 1
-        };
-        let entry = kept.get(&hash)?.iter().find(same)?;
-        (py.py_inc_ref)(entry.found.owner);
-        Some(entry.found)
+        let found = entry(py, &kept, hash, key, described)?.found;
+        (py.py_inc_ref)(found.owner);
+        Some(found)
     }
 }
 
@@ -130,7 +146,7 @@ unsafe fn accepts(described: &[Described], found: Found) -> bool {
     op.is_ok_and(|op| op.returns(&parts::split_metas(&metas)).is_ok())
 }
 
-/// Keeps an operation, if it accepts the operands.
+/// Keeps an operation, if it accepts the operands and there is none for the key.
 ///
 /// # Safety
 /// With the lock of the interpreter; the handle is valid as long as its owner lives.
@@ -143,7 +159,8 @@ pub(super) unsafe fn keep(
     // SAFETY: as the caller promises.
     unsafe {
         let hash = hash(py, key, &described)?;
-        if !accepts(&described, found) {
+        let known = entry(py, &*kept().try_borrow().ok()?, hash, key, &described).is_some();
+        if known || !accepts(&described, found) {
             return None;
         }
         let operands = described.into_iter().map(|x| (x.dtype, x.shape)).collect();

@@ -135,7 +135,7 @@ unsafe fn run_unlocked(
     all
 }
 
-/// What a built-in function returns: the object of the result, null with an exception, or `None`.
+/// Return value of a built-in function: the object of the result, null with an exception, or `None`.
 ///
 /// # Safety
 /// With the lock of the interpreter.

@@ -11,7 +11,7 @@ pub(super) type Method = unsafe extern "C" fn(*mut Object, Arguments, isize) -> 
 
 /// `PyMethodDef`.
 #[repr(C)]
-pub struct MethodDef {
+pub(super) struct MethodDef {
     pub(super) name: *const c_char,
     pub(super) method: Method,
     pub(super) flags: c_int,

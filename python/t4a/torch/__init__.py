@@ -9,7 +9,7 @@ from ._operation import apply
 
 _FUNCTIONS = _functions.build(
     apply_traced,
-    _torch.as_tensor,
+    lambda x: x if isinstance(x, _torch.Tensor) else _torch.as_tensor(x),
     lambda dtype: str(dtype).removeprefix("torch."),
     lambda x, name: x.to(getattr(_torch, name)),
     kind=1,

@@ -40,10 +40,14 @@ def _backward(call, ctx, wanted, cotangents):
 
 def _save(ctx, op, tensors, results):
     """Saves the operands, and the results if the reverse rule reads them, so that they are not recomputed."""
-    floats = [y for y in results if _is_float(y)]
-    ctx.op, ctx.operands, ctx.floats = op, len(tensors), len(floats)
-    reads = op.vjp_of_results([True] * len(floats), map(_is_float, tensors)) is not None
-    ctx.save_for_backward(*tensors, *(floats if reads else ()))
+    key = tuple([x.dtype for x in (*tensors, *results)])
+    if key not in op.saved:
+        # Index results follow the others.
+        floats = sum(map(_is_float, results))
+        op.saved[key] = floats, op.vjp_of_results([True] * floats, map(_is_float, tensors)) is not None
+    floats, reads = op.saved[key]
+    ctx.op, ctx.operands, ctx.floats = op, len(tensors), floats
+    ctx.save_for_backward(*tensors, *(results[:floats] if reads else ()))
     ctx.set_materialize_grads(False)
 
 
