@@ -9,6 +9,7 @@
 //! | scans of a user's body in bounded memory; recurrences in one kernel | [`scan`] |
 //! | softmax, norms, attention and cross-entropy, fused on the tape | [`nn`] |
 //! | complex tensors as pairs of real tensors | [`Complex`] |
+//! | the element of a tensor with one element, in full precision | [`scalar()`] |
 //! | nested arguments and results, including structs (pytrees) | [`tree`] |
 //! | user-defined operation as a value, on every backend | [`operation`] |
 //! | functions with user-defined derivative rules, in Burn's tensors (`custom_vjp`, `custom_jvp`) | [`custom`] |
@@ -33,6 +34,7 @@ pub mod networks;
 pub mod nn;
 pub mod operation;
 pub mod primitive;
+mod scalar;
 pub mod scan;
 #[cfg(feature = "structured")]
 pub mod structured;
@@ -42,4 +44,5 @@ mod user;
 
 pub use complex::Complex;
 pub use error::{ExtError, Result};
+pub use scalar::{ScalarKind, scalar};
 pub use t4a_einsum::MismatchError;

@@ -5,6 +5,7 @@
 
 #[macro_use]
 mod line;
+mod scalar;
 mod tape;
 
 mod plain {
