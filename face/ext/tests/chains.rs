@@ -131,8 +131,10 @@ fn chains_reject_what_does_not_fit() {
     let message = |lengths: &[usize]| {
         LinearChain::new(x.clone(), square(), Some(lengths)).unwrap_err().to_string()
     };
-    for lengths in [&[1, 2][..], &[0, 1, 1], &[5, 1, 1]] {
-        assert!(message(lengths).contains("a length between 1 and 4"), "{}", message(lengths));
+    assert!(message(&[1, 2]).contains("lengths of 3 sequences are required, given 2"));
+    for lengths in [[1, 0, 1], [1, 5, 1]] {
+        let message = message(&lengths);
+        assert!(message.contains("sequence 1: a length between 1 and 4"), "{message}");
     }
     let wide = tensor(&[0.0; 12], [TAGS, 4]);
     assert!(LinearChain::new(x.clone(), wide, None).unwrap_err().to_string().contains("[3, 4]"));
@@ -140,8 +142,15 @@ fn chains_reject_what_does_not_fit() {
     assert!(LinearChain::new(x.clone(), single, None).unwrap_err().to_string().contains("f32"));
     let chain = || LinearChain::new(x.clone(), square(), None).unwrap();
     assert!(chain().start(tensor(&[0.0], [1])).is_err());
-    assert!(chain().score(&[vec![0; 4], vec![0; 4], vec![0, 0, 3, 0]]).is_err());
-    assert!(chain().score(&[vec![0; 4], vec![0; 4], vec![0; 3]]).is_err());
-    assert!(chain().score(&[vec![0; 4]]).is_err());
+    // The first place, not all tags.
+    for (last, place) in [
+        (vec![0, 0, 3, 0], "sequence 2, step 2: tag 3 of 3 tags"),
+        (vec![0; 3], "sequence 2 of length 4: 3 tags are given"),
+    ] {
+        let error = chain().score(&[vec![0; 4], vec![0; 4], last]).unwrap_err().to_string();
+        assert!(error.ends_with(place), "{error}");
+    }
+    let error = chain().score(&[vec![0; 4]]).unwrap_err().to_string();
+    assert!(error.ends_with("tags of 3 sequences are required, given 1"), "{error}");
     assert!(chain().k_best(0).is_err());
 }

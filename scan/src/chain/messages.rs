@@ -210,12 +210,36 @@ pub(super) fn check(emissions: &Meta, transitions: &Meta, lengths: &[usize]) -> 
         ));
     }
     same_dtype(emissions, transitions)?;
-    if lengths.len() != batch || lengths.iter().any(|&n| n == 0 || n > length) {
+    if lengths.len() != batch {
+        let given = lengths.len();
+        return rejected(format!("lengths of {batch} sequences are required, given {given}"));
+    }
+    if let Some(b) = lengths.iter().position(|&n| n == 0 || n > length) {
+        let given = lengths[b];
         return rejected(format!(
-            "a length between 1 and {length} for each of {batch} sequences is required, given {lengths:?}"
+            "sequence {b}: a length between 1 and {length} is required, given {given}"
         ));
     }
     Ok([batch, length, tags])
+}
+
+/// Checks that there are tags below `count` for sequences of these lengths; an error names the first place.
+pub(super) fn check_tags(tags: &[Vec<usize>], lengths: &[usize], count: usize) -> Result<()> {
+    if tags.len() != lengths.len() {
+        let (batch, given) = (lengths.len(), tags.len());
+        return rejected(format!("tags of {batch} sequences are required, given {given}"));
+    }
+    for (b, (y, &n)) in tags.iter().zip(lengths).enumerate() {
+        if y.len() < n {
+            let given = y.len();
+            return rejected(format!("sequence {b} of length {n}: {given} tags are given"));
+        }
+        if let Some(t) = y[..n].iter().position(|&y| y >= count) {
+            let given = y[t];
+            return rejected(format!("sequence {b}, step {t}: tag {given} of {count} tags"));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn meta<A: Array>(x: &A) -> Meta {

@@ -24,7 +24,7 @@ mod partition;
 pub use messages::LinearChain;
 pub use partition::LogPartition;
 
-use messages::{Result, check, meta, only, rejected, same_dtype};
+use messages::{Result, check, check_tags, meta, only, rejected, same_dtype};
 
 /// A sequence of tags and its score.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,14 +104,7 @@ impl<A: Array> LinearChain<A> {
     /// `Tensor` for sequences that are too short or too many, and for tags that do not exist.
     pub fn score(&self, tags: &[Vec<usize>]) -> Result<A> {
         let [batch, length, count] = self.sizes;
-        let fits =
-            |(y, &n): (&Vec<usize>, &usize)| y.len() >= n && y[..n].iter().all(|&y| y < count);
-        if tags.len() != batch || !tags.iter().zip(&self.lengths).all(fits) {
-            return rejected(format!(
-                "tags below {count} for {batch} sequences of lengths {:?} are required, given {tags:?}",
-                self.lengths
-            ));
-        }
+        check_tags(tags, &self.lengths, count)?;
         // Flat indices of the scores, and the sequence to which each belongs.
         let (mut at, mut from) = (Vec::new(), Vec::new());
         let (mut of_emission, mut of_transition) = (Vec::new(), Vec::new());
