@@ -48,6 +48,8 @@
 //! [`TensorError`](t4a_tensor::TensorError), which contains the operation, shapes and dtypes. The functions of
 //! [`ext`] return typed errors before any work.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // backend         implementation of Burn's backend traits, one engine call per method
 // boundary        conversion of the engine's typed errors to panics
 // ext             operations beyond Burn's, with derivatives

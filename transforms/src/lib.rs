@@ -18,6 +18,9 @@
 //! # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
 //! ```
 //!
+//! Examples (`cargo run --release --example NAME`): `per_example_gradients`, `ensemble`, `hessian_spectrum`,
+//! `compiled_training`, `compiled_kalman`, `sharded_transformer`.
+//!
 //! | task | |
 //! |---|---|
 //! | gradient; with the value; with auxiliary results | [`derivatives::grad`], [`derivatives::value_and_grad`], [`derivatives::value_and_grad_with`] |

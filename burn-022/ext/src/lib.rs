@@ -43,6 +43,8 @@
 //!
 //! `Tensor<D>` has first derivatives only; the crate for Burn 0.21 has derivatives of any order.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // operation  the trait that runs operations on a backend
 // dispatch   selection of the backend of the operands
 // primitive  array traits of derivative rules, for primitives of a backend

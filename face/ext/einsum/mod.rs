@@ -13,6 +13,9 @@
 //! Contractions are operations of [`t4a_einsum`], see [`Contraction`]. On a tape every pairwise step of the plan is
 //! one node.
 //!
+//! Examples (`cargo run --release --example NAME`): `viterbi`, `shortest_path`, `max_cut`, `ising`,
+//! `tensor_train_layer`.
+//!
 //! Burn has no tensors of rank 0: scalars have shape `[1]` here, as operands and results.
 //!
 //! # Gradients

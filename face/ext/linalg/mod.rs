@@ -4,6 +4,8 @@
 //! [`t4a_linalg::user`], which documents their results, errors and behaviour at degeneracies; this module
 //! implements its trait [`Matrix`] for Burn tensors.
 //!
+//! Examples (`cargo run --release --example NAME`): `trg`, `svd_gradient`, `gaussian_process`.
+//!
 //! All functions accept batches `[…, m, n]` of dtype f32 or f64, real or complex. [`t4a_linalg`] documents
 //! conventions and derivative rules, including degenerate spectra.
 //!

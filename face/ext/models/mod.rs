@@ -6,6 +6,8 @@
 //! | likelihood and posterior of a Gaussian process | [`GaussianProcess`] |
 //! | linear layer with a weight of low rank | `LowRankLinear` |
 //!
+//! Examples (`cargo run --release --example NAME`): `crf`, `gaussian_process`.
+//!
 //! `Crf` and `LowRankLinear` are modules of Burn and require the feature `module`.
 
 mod chain;

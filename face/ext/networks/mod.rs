@@ -4,6 +4,9 @@
 //! fidelities, likelihoods and derivatives of ground states are functions of chains over the floats of a backend, and
 //! are recorded on its tape.
 //!
+//! Examples (`cargo run --release --example NAME`): `dmrg`, `vumps`, `tebd`, `tdvp`, `tci_integral`, `ipeps`,
+//! `variational_mps`, `hamiltonian_fit`, `mps_classifier`.
+//!
 //! | task | |
 //! |---|---|
 //! | sites, sums of operators, states, searches, evolutions | [`sites`], [`Sum`], [`Mps`], [`Mpo`], [`Dmrg`], [`Tebd`], [`Tdvp`], … |

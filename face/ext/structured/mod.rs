@@ -13,6 +13,8 @@
 //! rank 1, the structure is host data and not on the tape. Operations are values: the engine runs kernels, other
 //! backends run portable definitions, and a tape records one node per operation.
 //!
+//! Examples (`cargo run --release --example NAME`): `fermions_2d`.
+//!
 //! ```
 #![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::structured};")]
 #![cfg_attr(burn_line = "0.21", doc = "type Tensor<const D: usize> =")]

@@ -7,6 +7,8 @@
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! ```
 //!
+//! Examples (`cargo run --release --example NAME`): `kalman`, `ssm`, `hmm_em`.
+//!
 //! Consts, carries, xs and ys are [trees](Tree) of tensors of any kind; float leaves have derivatives.
 //!
 //! On a tape spans of steps run again in the reverse pass, each on its own thread, so there are at most 512 spans.
