@@ -1,5 +1,5 @@
-//! Published contents of each crate: licences, and a README that starts with the first paragraph of the crate
-//! documentation.
+//! Published contents of each crate: licences, and a README with the first paragraph of the crate documentation, its first
+//! example as a program, and the dependencies of this program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,15 +37,80 @@ fn paragraph(page: &str) -> String {
     plain + rest
 }
 
+/// First example of a crate documentation as a program, without hidden lines except for those at its beginning.
+fn example(page: &str) -> Option<String> {
+    let lines = page.lines().map_while(|line| line.strip_prefix("//!"));
+    let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let mut block = lines.skip_while(|line| !line.starts_with("```"));
+    if block.next()? == "```text" {
+        return None;
+    }
+    let block: Vec<&str> = block.take_while(|line| !line.starts_with("```")).collect();
+    let code: Vec<&str> = block.iter().copied().filter(|line| !line.starts_with("# ")).collect();
+    if code.is_empty() {
+        return None;
+    }
+    let head = "fn main() -> Result<(), Box<dyn std::error::Error>> {\n";
+    let indented = |line: &str| match line {
+        "" => "\n".to_owned(),
+        _ => format!("    {line}\n"),
+    };
+    let body: String = code.into_iter().map(indented).collect();
+    Some(format!("{head}{body}    Ok(())\n}}\n"))
+}
+
+/// Lines of `[dependencies]` for the crates that an example uses.
+fn dependencies(own: &str, code: &str) -> String {
+    let mut names = vec![own.to_owned()];
+    for rest in code.lines().filter_map(|line| line.trim_start().strip_prefix("use ")) {
+        let name = rest.split("::").next().unwrap_or_default().replace('_', "-");
+        if name != "std" && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let later = own.contains("022");
+    let line = |name: String| {
+        match &name[..] {
+        "burn" => "burn = { version = \"=0.21.0\", default-features = false, features = [\"std\", \"autodiff\"] }\n".to_owned(),
+        _ if name.starts_with("burn-t4a") || name.starts_with("t4a-") => {
+            format!("{name} = \"{}\"\n", env!("CARGO_PKG_VERSION"))
+        }
+        _ => {
+            let version = if later { "=0.22.1" } else { "=0.21.0" };
+            format!("{name} = {{ version = \"{version}\", default-features = false, features = [\"std\"] }}\n")
+        }
+    }
+    };
+    names.into_iter().map(line).collect()
+}
+
 fn readme(folder: &Path) -> String {
     let read = |file: &str| fs::read_to_string(folder.join(file)).expect("a file");
     let manifest = read("Cargo.toml");
     let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")).expect("a name");
-    let (name, text) = (name.trim_end_matches('"'), paragraph(&read("src/lib.rs")));
-    format!(
-        "# {name}\n\n{text}\n\nPart of burn-t4a. Documentation: <https://docs.rs/{name}>.\n\nMIT or \
-         Apache-2.0, as you like.\n"
+    let (name, page) = (name.trim_end_matches('"'), read("src/lib.rs"));
+    let code = example(&page).unwrap_or_default();
+    let mut text = format!("# {name}\n\n{}\n\n", paragraph(&page));
+    text += &format!("```toml\n[dependencies]\n{}```\n\n", dependencies(name, &code));
+    if !code.is_empty() {
+        text += &format!("```rust\n{code}```\n\n");
+    }
+    text + &format!(
+        "Part of burn-t4a. Documentation: <https://docs.rs/{name}>.\n\nMIT or Apache-2.0, as you like.\n"
     )
+}
+
+#[test]
+fn examples_become_programs() {
+    let page = "//! A.\n//!\n//! ```\n//! use burn::tensor::Tensor;\n//! use t4a_a::{b, c};\n//!\n//! b()?;\n//! # Ok(())\n//! ```\n";
+    let code = example(page).expect("an example");
+    let want = "fn main() -> Result<(), Box<dyn std::error::Error>> {\n    use burn::tensor::Tensor;\n    use \
+                t4a_a::{b, c};\n\n    b()?;\n    Ok(())\n}\n";
+    assert_eq!(code, want);
+    let lines = dependencies("t4a-x", &code);
+    assert!(
+        lines.starts_with("t4a-x = \"0.1.0\"\nburn = {") && lines.ends_with("t4a-a = \"0.1.0\"\n")
+    );
 }
 
 #[test]
