@@ -1,5 +1,5 @@
-//! Consistency of documents: names in README.md, ARCHITECTURE.md, CONTRIBUTING.md and docs exist, licences of dependencies
-//! are accepted, and the lists of error messages and crate READMEs are up to date.
+//! Consistency of documents: names in README.md, ARCHITECTURE.md, CONTRIBUTING.md, docs and the book exist, licences of
+//! dependencies are accepted, and the lists of error messages and crate READMEs are up to date.
 
 mod crates;
 mod errors;
@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 const DOCUMENTS: [&str; 4] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions.md"];
+/// Folder of the chapters of the book.
+const BOOK: &str = "book/src";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -109,7 +111,9 @@ fn what_documents_name_exists() {
     let mut all = Vec::new();
     files(root(), &mut all);
     let mut words: HashSet<String> = HashSet::new();
-    for file in all.iter().filter(|f| f.extension().is_some_and(|e| e == "rs" || e == "toml")) {
+    for file in
+        all.iter().filter(|f| f.extension().is_some_and(|e| e == "rs" || e == "toml" || e == "py"))
+    {
         words.insert(file.file_stem().expect("a name").to_string_lossy().into_owned());
         let text = std::fs::read_to_string(root().join(file)).expect("a source");
         let split = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -127,8 +131,12 @@ fn what_documents_name_exists() {
         .collect();
 
     let (mut missing, mut paths_seen, mut items_seen) = (Vec::new(), 0, 0);
-    for document in DOCUMENTS {
+    let chapters = all.iter().filter(|file| file.starts_with(BOOK));
+    let chapters = chapters.filter(|file| file.extension().is_some_and(|e| e == "md"));
+    let documents = DOCUMENTS.map(PathBuf::from);
+    for document in documents.iter().chain(chapters) {
         let text = std::fs::read_to_string(root().join(document)).expect("a document");
+        let document = document.display();
         for (line, name) in quoted(&text) {
             for path in paths(&name) {
                 paths_seen += 1;

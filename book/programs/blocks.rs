@@ -1,0 +1,77 @@
+//! Code blocks of Markdown files.
+
+use std::path::{Path, PathBuf};
+
+/// A code block of Rust that is compiled and run.
+pub struct CodeBlock {
+    /// Name of the module: that of the file, and the line of the block.
+    pub name: String,
+    /// Contents without the marks of hidden lines (`# `).
+    pub code: String,
+    /// The text block that directly follows: the required output.
+    pub output: Option<ExpectedOutput>,
+}
+
+/// A text block.
+#[derive(Debug, PartialEq)]
+pub struct ExpectedOutput {
+    /// Index of its first line in the document.
+    pub line: usize,
+    pub text: String,
+}
+
+/// README and the chapters, in the order of their names.
+pub fn documents() -> Vec<PathBuf> {
+    let book = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let chapters = std::fs::read_dir(book.join("src")).expect("the folder of the chapters");
+    let chapters = chapters.map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<_> =
+        chapters.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
+    all.push(book.join("../README.md"));
+    all.sort();
+    all
+}
+
+/// All Rust blocks of a document, except for those marked `ignore`.
+pub fn blocks(path: &Path) -> Vec<CodeBlock> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let file = path.file_stem().expect("a name").to_string_lossy().to_lowercase().replace('-', "_");
+    parse(&file, &text)
+}
+
+fn parse(file: &str, text: &str) -> Vec<CodeBlock> {
+    let (mut found, mut lines) = (Vec::<CodeBlock>::new(), text.lines().enumerate());
+    // True while a text block would be the output of the last program.
+    let mut expects_output = false;
+    while let Some((number, line)) = lines.next() {
+        let Some(language) = line.strip_prefix("```") else {
+            expects_output &= line.trim().is_empty();
+            continue;
+        };
+        let body = lines.by_ref().map(|(_, line)| line).take_while(|line| !line.starts_with("```"));
+        let body: String = body.map(|line| format!("{line}\n")).collect();
+        match (language, found.last_mut()) {
+            ("rust", _) => {
+                let shown = |line: &str| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n";
+                let code = body.lines().map(shown).collect();
+                let name = format!("{file}_{}", number + 1);
+                found.push(CodeBlock { name, code, output: None });
+            }
+            ("text", Some(program)) if expects_output => {
+                program.output = Some(ExpectedOutput { line: number + 1, text: body });
+            }
+            _ => {}
+        }
+        expects_output = language == "rust";
+    }
+    found
+}
+
+#[test]
+fn blocks_are_found() {
+    let text = "```rust\n# use a;\nb\n```\n\n```text\n1\n```\n```rust,ignore\nc\n```\n```rust\nd\n```\ntext\n```text\n2\n```\n";
+    let found: Vec<_> = parse("x", text).into_iter().map(|b| (b.name, b.code, b.output)).collect();
+    let output = ExpectedOutput { line: 6, text: "1\n".to_owned() };
+    let want = [("x_1", "use a;\nb\n", Some(output)), ("x_12", "d\n", None)];
+    assert_eq!(found, want.map(|(name, code, output)| (name.to_owned(), code.to_owned(), output)));
+}
