@@ -8,6 +8,7 @@
 //! Messages are unchanged in steps past the end of a sequence. Every few steps the maximum is subtracted from the
 //! messages, so that they stay small, and added to the result. Reference: Lafferty, McCallum, Pereira 2001.
 
+// kernel      ln Z on the engine
 // messages    forward and backward messages; checks of the operands
 // partition   LogPartition: ln Z as one operation, whose derivatives are marginals
 
@@ -18,6 +19,7 @@ use t4a_diff::{Array, Value};
 use t4a_einsum::{FloatSemiring, contract_arrays};
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
+mod kernel;
 mod messages;
 mod partition;
 

@@ -1,8 +1,9 @@
 //! ln Z of linear chains as one operation.
 
-use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_einsum::{EinsumError, FloatSemiring, contract_arrays};
 
+use super::kernel;
 use super::messages::{LinearChain, OP, Result, check};
 use crate::operand;
 
@@ -57,6 +58,14 @@ impl Operation for LogPartition {
         let ahead = chain.ahead(FloatSemiring::LogSumExp)?;
         let sum = contract_arrays(FloatSemiring::LogSumExp, "bi->b", &[ahead.last()])?;
         Ok(ahead.with_all(sum).into())
+    }
+
+    fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<Outcome<Eager>> {
+        let (x, w) = (inputs[0].float(), inputs[1].float());
+        match kernel::log_partition(x, w, &self.lengths)? {
+            Some(z) => Ok(Eager::from(z).into()),
+            None => self.portable(inputs, tracked),
+        }
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
