@@ -1,12 +1,12 @@
 //! One vectorised pass over contiguous runs: the only loops that are compiled per kernel, element type and instruction
-//! set. Memory-bound loops prefetch what they write.
+//! set. Memory-bound loops prefetch what they write, and use registers of at most 256 bits.
 
 use std::mem::MaybeUninit;
 
 use t4a_algebra::Scalar;
-use t4a_algebra::simd::{Loop, dispatch};
+use t4a_algebra::simd::{Loop, dispatch, dispatch_narrow};
 
-use super::ahead;
+use super::ahead::{self, Ahead};
 use super::kernel::{Binary, BindLeft, BindRight, Ternary, Unary};
 use super::written;
 
@@ -37,9 +37,10 @@ impl<T: Scalar, K: Unary<T>> Loop for UnaryLoop<'_, T, K> {
             return elements(self.kernel, self.x, self.out);
         }
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<K::Out>())) };
+        let ahead = Ahead::of_writes();
         let (mut x, mut out) = (self.x.chunks_exact(block), self.out.chunks_exact_mut(block));
         for (x, out) in x.by_ref().zip(out.by_ref()) {
-            ahead::write(out);
+            ahead.write(out);
             elements(self.kernel, x, out);
         }
         elements(self.kernel, x.remainder(), out.into_remainder());
@@ -67,7 +68,8 @@ fn elements<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K
 #[inline]
 pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K::Out>]) {
     assert_eq!(x.len(), out.len());
-    dispatch(UnaryLoop { kernel, x, out });
+    let body = UnaryLoop { kernel, x, out };
+    if const { K::COST > LIGHT } { dispatch(body) } else { dispatch_narrow(body) }
 }
 
 struct UnaryInPlace<T, K> {
@@ -81,9 +83,10 @@ impl<T: Scalar, K: Unary<T>> Loop for UnaryInPlace<T, K> {
     #[inline(always)]
     fn run(self) {
         let block = const { ahead::block(size_of::<T>()) };
+        let ahead = Ahead::of_writes();
         for first in (0..self.len).step_by(block) {
             let at = self.at.wrapping_add(first);
-            ahead::overwrite(at, block);
+            ahead.overwrite(at, block);
             for i in 0..block.min(self.len - first) {
                 // SAFETY: an element of the run, which is read before it is written.
                 unsafe {
@@ -102,7 +105,7 @@ impl<T: Scalar, K: Unary<T>> Loop for UnaryInPlace<T, K> {
 /// see [`in_place`].
 #[inline]
 pub unsafe fn map_in_place<T: Scalar, K: Unary<T>>(kernel: K, at: *mut T, len: usize) {
-    dispatch(UnaryInPlace { kernel, at, len });
+    dispatch_narrow(UnaryInPlace { kernel, at, len });
 }
 
 struct BinaryInPlace<'a, T, U, K> {
@@ -116,9 +119,10 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for BinaryInPlace<'_, T, U, K> 
     #[inline(always)]
     fn run(self) {
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<U>())) };
+        let ahead = Ahead::of_writes();
         for (n, b) in self.b.chunks(block).enumerate() {
             let at = self.at.wrapping_add(n * block);
-            ahead::overwrite(at, block);
+            ahead.overwrite(at, block);
             for (i, &b) in b.iter().enumerate() {
                 // SAFETY: an element of the run, which is read before it is written.
                 unsafe {
@@ -146,7 +150,7 @@ pub unsafe fn zip_in_place<T: Scalar, U: Scalar, K: Binary<T, U>>(
         match b {
             Run::Each(b) => {
                 debug_assert_eq!(b.len(), len);
-                dispatch(BinaryInPlace { kernel, at, b });
+                dispatch_narrow(BinaryInPlace { kernel, at, b });
             }
             Run::Repeat(b) => map_in_place(BindRight(kernel, b), at, len),
         }
@@ -169,11 +173,11 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for BinaryLoop<'_, T, U, K> {
             return pairs(kernel, self.a, self.b, self.out);
         }
         let size = const { larger(larger(size_of::<T>(), size_of::<U>()), size_of::<K::Out>()) };
-        let block = ahead::block(size);
+        let (block, ahead) = (ahead::block(size), Ahead::of_writes());
         let (mut a, mut b) = (self.a.chunks_exact(block), self.b.chunks_exact(block));
         let mut out = self.out.chunks_exact_mut(block);
         for ((a, b), out) in a.by_ref().zip(b.by_ref()).zip(out.by_ref()) {
-            ahead::write(out);
+            ahead.write(out);
             pairs(kernel, a, b, out);
         }
         pairs(kernel, a.remainder(), b.remainder(), out.into_remainder());
@@ -210,7 +214,10 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     out: &mut [MaybeUninit<K::Out>],
 ) {
     match (a, b) {
-        (Run::Each(a), Run::Each(b)) => dispatch(BinaryLoop { kernel, a, b, out }),
+        (Run::Each(a), Run::Each(b)) => {
+            let body = BinaryLoop { kernel, a, b, out };
+            if const { K::COST > LIGHT } { dispatch(body) } else { dispatch_narrow(body) }
+        }
         (Run::Each(a), Run::Repeat(b)) => map(BindRight(kernel, b), a, out),
         (Run::Repeat(a), Run::Each(b)) => {
             if const { K::COMMUTES.is_some() }

@@ -5,9 +5,9 @@
 //! partial result.
 
 use t4a_algebra::Scalar;
-use t4a_algebra::simd::{Loop, dispatch};
+use t4a_algebra::simd::{Loop, dispatch, dispatch_narrow};
 
-use super::ahead;
+use super::ahead::Ahead;
 use super::kernel::Fold;
 
 /// Default number of independent partial results.
@@ -44,8 +44,9 @@ impl<T: Scalar, F: Fold<T>> RowFold<'_, T, F> {
         let fold = self.fold;
         let mut lanes = [fold.init(); LANES];
         let (chunks, tail) = self.x.as_chunks::<LANES>();
+        let ahead = Ahead::of_reads();
         for chunk in chunks {
-            ahead::read(chunk);
+            ahead.read(chunk);
             for (lane, &x) in lanes.iter_mut().zip(chunk) {
                 *lane = fold.step(*lane, x);
             }
@@ -67,7 +68,7 @@ impl<T: Scalar, F: Fold<T>> RowFold<'_, T, F> {
 /// Folds a row.
 #[inline]
 pub fn row<T: Scalar, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
-    dispatch(RowFold { fold, x })
+    dispatch_narrow(RowFold { fold, x })
 }
 
 struct ColumnFold<'a, T: Scalar, F: Fold<T>> {

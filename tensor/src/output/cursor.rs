@@ -48,6 +48,12 @@ impl<'a, T: Copy> Cursor<'a, T> {
         self.done += piece.0.len();
     }
 
+    /// True if every element has been written.
+    #[inline(always)]
+    pub(crate) fn is_done(&self) -> bool {
+        self.done == self.len
+    }
+
     /// Writes one element.
     #[inline(always)]
     pub(crate) fn push(&mut self, value: T) {

@@ -39,6 +39,9 @@ impl ConvOptions {
     }
 }
 
+/// Maximum of [`Geometry::shared`].
+pub(super) const MOST_SHARED: usize = 16;
+
 /// Sizes of a convolution. Per axis, element `k` of window `t` is at index `t·stride + k·dilation − padding` of x.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
@@ -249,6 +252,18 @@ impl Geometry {
     /// Positions along an axis of one phase of the grid on which windows are shifted copies.
     pub(super) fn on_grid(&self, i: usize) -> usize {
         ((self.y[i] - 1) * self.stride[i] + (self.k[i] - 1) * self.dilation[i]) / self.stride[i] + 1
+    }
+
+    /// Number of zeros after every line of the grid that are also the zeros before the next line.
+    pub(super) fn shared(&self) -> usize {
+        // Lines that are cut into strips begin at different places of the grid.
+        if self.stride != [1; 3] || self.y[0] * self.y[1] == 1 {
+            return 0;
+        }
+        let after = self.on_grid(2).saturating_sub(self.padding[2] + self.x[2]);
+        // Lines of y do not overlap.
+        let window = (self.k[2] - 1) * self.dilation[2];
+        after.min(self.padding[2]).min(window).min(MOST_SHARED)
     }
 
     /// The adjoint as a convolution from y to x with reversed windows; `None` if it is not one.

@@ -7,12 +7,19 @@
 //! ```
 //!
 //! so that one window element reads one phase, shifted by a constant.
+//!
+//! With stride 1 the zeros after a line are those before the next one ([`Geometry::shared`]), also of the next plane;
+//! [`PAST`] zeros follow the last plane.
 
 use t4a_algebra::Float;
 
-use super::geometry::Geometry;
+use super::geometry::{Geometry, MOST_SHARED};
+use super::sums::SLACK;
 use crate::error::Result;
 use crate::storage::collect;
+
+/// Elements past the end of the last plane that the last block of a run may read.
+pub(super) const PAST: usize = SLACK + MOST_SHARED;
 
 /// Positions of a plane split into phases, each a dense volume of the same size.
 #[derive(Clone, Copy)]
@@ -96,7 +103,9 @@ impl PhaseGrid {
 
 /// The grid of a padded x, and the offset of every window element on it.
 pub(super) fn windows(g: &Geometry) -> Result<(PhaseGrid, Vec<usize>)> {
-    let grid = PhaseGrid { s: g.stride, size: std::array::from_fn(|i| g.on_grid(i)) };
+    let mut size = std::array::from_fn(|i| g.on_grid(i));
+    size[2] -= g.shared();
+    let grid = PhaseGrid { s: g.stride, size };
     Ok((grid, places(g, &grid)?))
 }
 

@@ -126,7 +126,7 @@ fn is_direct<T: Float>(g: &Geometry, most: usize) -> bool {
     const MOST_BYTES: usize = 1 << 20;
     // Computed elements of a plane, or of the last two axes.
     let lines = if g.y[0] == 1 { g.y[1] } else { g.on_grid(1) };
-    let useful = 2 * lines * g.on_grid(2) <= 3 * g.y[1] * g.y[2];
+    let useful = 2 * lines * (g.on_grid(2) - g.shared()) <= 3 * g.y[1] * g.y[2];
     let wide = most == sums::WIDE && g.o >= sums::WIDE;
     wide && useful && !g.is_pointwise() && shifted::bytes::<T>(g) <= MOST_BYTES
 }

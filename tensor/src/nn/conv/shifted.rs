@@ -7,13 +7,13 @@
 use std::ops::Range;
 
 use t4a_algebra::Float;
-use t4a_algebra::simd::dispatch;
+use t4a_algebra::simd::{dispatch, dispatch_narrow};
 
 use super::geometry::Geometry;
 use super::grid::{self, PhaseGrid, elements};
 use super::parts::{TASKS, in_a_row};
 use super::strips::{Size, Strips};
-use super::sums::{CHANNELS, SLACK, ShiftedSum, WIDE, blocks, ranges};
+use super::sums::{CHANNELS, LineSums, SLACK, ShiftedSum, WIDE, blocks, ranges};
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
@@ -111,12 +111,13 @@ fn sums<T: Float>(
     let taps = g.c * k;
     let offsets = grid::taps(g.c, grid, places)?;
     let ws = packed(g.groups, taps, g.o, most, w)?;
-    let together = ranges(g.o, most).next().map_or(0, |range| range.len());
+    // Single channels are written in place.
+    let together = ranges(g.o, most).next().map_or(0, |range| range.len() & !1);
     let out = Output::<T>::new("conv", &g.y_shape())?.try_write(|y| {
         // x is spread once for all channels of y.
         let parts = y.columns([g.o, y_plane], strips.positions());
         let scratch = || {
-            let src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+            let src = Filled::new(g.c * grid.len() + grid::PAST, T::ZERO)?;
             Ok((src, Filled::new(together * blocks(grid.volume(), 1), T::ZERO)?))
         };
         let grain = in_a_row(g.n * g.groups * strips.count());
@@ -134,10 +135,30 @@ fn sums<T: Float>(
             grid.spread(parts, strip.size, strip.at, src);
             for range in ranges(g.o, most) {
                 let init = begun(bias, group * g.o, &range);
+                let weights = &ws[(group * g.o + range.start) * taps..][..range.len() * taps];
+                if range.len() == 1 {
+                    let mut planes = y.next().cursor();
+                    for d in 0..strip.y[0] {
+                        let out = planes.next(strip.y[1] * strip.y[2]);
+                        let plane = dispatch_narrow(LineSums {
+                            src: &src[..],
+                            offsets: &offsets,
+                            weights,
+                            init: init[0],
+                            from: grid.linear([d, 0, 0]),
+                            pitch: grid.size[2],
+                            width: strip.y[2],
+                            out,
+                        });
+                        planes.done(plane);
+                    }
+                    y.done(planes.finish());
+                    continue;
+                }
                 dispatch(ShiftedSum {
                     src: &src[..],
                     offsets: &offsets,
-                    weights: &ws[(group * g.o + range.start) * taps..][..range.len() * taps],
+                    weights,
                     init: &init[..range.len()],
                     run: blocks(run, range.len()),
                     pitch,

@@ -5,7 +5,7 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{places, taps, windows};
+use super::grid::{PAST, places, taps, windows};
 use super::parts::{in_a_row, weight_in_parts};
 use super::shifted::worthwhile;
 use super::strips::{Size, Strips};
@@ -39,7 +39,7 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
     let most = grid.volume().next_multiple_of(SLACK);
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let scratch = || {
-        let src = Filled::new(channels * grid.len() + SLACK, T::ZERO)?;
+        let src = Filled::new(channels * grid.len() + PAST, T::ZERO)?;
         let lines = Filled::new(CHANNELS * most, T::ZERO)?;
         Ok((src, lines, Filled::new(CHANNELS * channels * k, T::ZERO)?))
     };
@@ -125,7 +125,7 @@ pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> 
     let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
     share(parts, 1, worthwhile(g), |task, w| {
         let (group, from) = (task / blocks, task % blocks * CHANNELS);
-        let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+        let mut src = Filled::new(g.c * grid.len() + PAST, T::ZERO)?;
         let mut dots = Filled::new(CHANNELS * offsets.len(), T::ZERO)?;
         let mut partial = [T::ZERO; LANES];
         for image in 0..g.n {
@@ -173,7 +173,7 @@ pub(super) fn of_few_channels<T: Float>(
     let (blocks, elements) = (starts(pitch, block)?, starts(g.y[2], 1)?);
     let parts = parts_mut(w.as_mut_slice()?, g.groups * g.o);
     let scratch = || {
-        let src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+        let src = Filled::new(g.c * grid.len() + PAST, T::ZERO)?;
         Ok((src, Filled::new(padded, T::ZERO)?, Filled::new(g.c * k, T::ZERO)?))
     };
     let grain = in_a_row(g.groups * g.o);

@@ -230,6 +230,10 @@ fn sums_of_shifted_copies_agree_with_products() {
         [5000],    [5],    [1],    [4],    [2]    => 1, 1, 2, 9;
         [40, 9, 6], [3, 2, 2], [1, 1, 1], [1, 1, 0], [1, 1, 2] => 2, 1, 2, 8;
         [1, 64, 40], [3, 3, 3], [1, 1, 1], [1, 1, 1], [1, 1, 1] => 1, 1, 2, 9;
+        // Zeros between lines: of windows wider than lines, of lines wider than windows, and one more before than after.
+        [6, 30],   [3, 21], [1, 1], [1, 18], [1, 2] => 2, 1, 3, 9;
+        [20, 9],   [3, 3], [1, 1], [1, 7], [1, 1] => 3, 1, 2, 8;
+        [12, 17],  [3, 4], [1, 1], [1, 2]; [1, 1], [1, 1] => 2, 1, 2, 8;
         // Strips that read nothing but zeros.
         [2, 30],   [3, 3], [1, 1], [150, 1]; [90, 1], [1, 1] => 1, 1, 2, 9;
     };
