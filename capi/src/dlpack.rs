@@ -1,4 +1,4 @@
-//! Structs of DLPack 1.x, and exported tensors of the engine. [`crate::described`] reads those of a caller.
+//! Structs of DLPack 1.x, and exported tensors of the engine. The module `described` reads those of a caller.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;

@@ -34,7 +34,7 @@ const _: () = shared::<Op>();
 /// Runs an operation and keeps what its rule needs.
 ///
 /// # Safety
-/// As [`t4a_run`], with handles for operands; `wanted` is null or valid for `count` bytes, `saved` for a write.
+/// As [`t4a_run`](crate::run::t4a_run), with handles for operands; `wanted` is null or valid for `count` bytes, `saved` for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_run_saved(
     op: *const Op,
@@ -153,7 +153,7 @@ impl Saved {
 /// Cotangents of the operands that were wanted; a null pointer is a cotangent that is zero.
 ///
 /// # Safety
-/// `saved` is null or valid; the others as for [`t4a_run`].
+/// `saved` is null or valid; the others as for [`t4a_run`](crate::run::t4a_run).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_saved_vjp(
     saved: *const Saved,

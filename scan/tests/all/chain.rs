@@ -20,6 +20,38 @@ fn derivatives_of_log_partitions() {
     }
 }
 
+/// From scores that are summed as probabilities to those whose probabilities underflow, with and without forbidden
+/// tags and transitions.
+#[test]
+fn wide_scores_have_the_sum_of_the_definition() {
+    let lengths: Vec<usize> = (0..19).map(|i| 1 + i * 5 % 12).collect();
+    for (seed, scale) in [1.0, 30.0, 60.0, 100.0, 300.0, 1e4].into_iter().enumerate() {
+        for forbidden in [0, 7] {
+            let (op, inputs) = inputs(&lengths, 12, 5);
+            let scores = |x: &Value<Eager>| {
+                let x = elements(&x.float().scale(scale));
+                let all = x.iter().enumerate().map(|(i, &x)| match (i + seed) % 9 < forbidden {
+                    true if i % 3 == 0 => f64::NEG_INFINITY,
+                    _ => x,
+                });
+                all.collect::<Vec<f64>>()
+            };
+            let [x, w] = [0, 1].map(|i| of(&inputs[i].float().shape(), &scores(&inputs[i])));
+            let inputs = values(&[x, w]);
+            let own = op.forward(&inputs, &[false; 2]).unwrap();
+            let definition = op.portable(&inputs, &[false; 2]).unwrap();
+            close(&elements(&own.results[0]), &elements(&definition.results[0]), 1e-14);
+        }
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    let lengths: Vec<usize> = (0..67).map(|i| 100 + i).collect();
+    let (op, inputs) = inputs(&lengths, 166, 20);
+    same_bits_on_threads(|| vec![op.forward(&inputs, &[false; 2]).unwrap().results.swap_remove(0)]);
+}
+
 /// In `f32` one unit in the last place of ln Z of a long chain exceeds a probability.
 #[test]
 fn long_chains_keep_their_probabilities() {

@@ -41,7 +41,7 @@
 //! let square = program.push(VectorInst::Binary(BinaryInst::Mul, [a, a]));
 //! let sum = program.push(VectorInst::Binary(BinaryInst::Add, [square, one]));
 //! program.push(VectorInst::Store(y, sum));
-//! let (mut x, mut y) = ([1.0_f32, 2.0, 3.0], [0.0; 3]);
+//! let (mut x, mut y) = ([1.0_f32, 2.0, 3.0], [0.0_f32; 3]);
 //! if let Ok(code) = VectorCode::new(&program, VectorIsa::Avx2) {
 //!     // SAFETY: both arrays have three elements and do not overlap.
 //!     unsafe { code.run(&[x.as_mut_ptr().cast(), y.as_mut_ptr().cast()], 3) };
