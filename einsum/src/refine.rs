@@ -82,7 +82,7 @@ impl Open {
     /// One of the leaves that are contractions.
     fn pick(
         &mut self,
-        leaves: impl Iterator<Item = usize> + Clone,
+        mut leaves: impl Iterator<Item = usize> + Clone,
         size: impl Fn(usize) -> f64,
     ) -> Option<usize> {
         match self {
@@ -90,7 +90,7 @@ impl Open {
             Self::Pseudorandom(state) => {
                 *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let count = leaves.clone().count();
-                leaves.clone().nth((*state >> 33) as usize % count.max(1))
+                leaves.nth((*state >> 33) as usize % count.max(1))
             }
         }
     }

@@ -82,7 +82,7 @@ struct TreeSignature {
 pub(super) struct TypedRule<R> {
     rule: R,
     arguments: TreeSignature,
-    /// TreeSignature of the results and structure of the residuals, once they have been computed.
+    /// Signature of the results and structure of the residuals, once they have been computed.
     seen: Arc<Mutex<(Option<TreeSignature>, Option<Structure>)>>,
 }
 
@@ -132,7 +132,7 @@ impl<R: 'static> TypedRule<R> {
         f(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// TreeSignature of the results.
+    /// Signature of the results.
     fn results_seen(&self) -> TreeSignature {
         self.with_seen(|(results, _)| results.clone())
             .unwrap_or_else(|| unreachable!("results have been computed"))

@@ -43,7 +43,7 @@ pub(super) fn constants(program: &VectorProgram) -> Vec<u64> {
     all
 }
 
-/// LoopFunction under construction.
+/// Function under construction.
 pub(super) struct LoopFunction<'a> {
     pub(super) program: &'a VectorProgram,
     pub(super) encoding: Encoding,

@@ -130,9 +130,9 @@ pub enum VectorInst {
     Load(OperandId),
     /// Mask of one `bool` per lane.
     LoadMask(OperandId),
-    /// LoopFunction of a vector.
+    /// Function of a vector.
     Unary(UnaryInst, VectorId),
-    /// LoopFunction of two vectors.
+    /// Function of two vectors.
     Binary(BinaryInst, [VectorId; 2]),
     /// Mask of a comparison of two vectors.
     Compare(Predicate, [VectorId; 2]),

@@ -14,7 +14,7 @@ type VectorEntry = unsafe extern "sysv64" fn(*const *mut u8, usize, *const u64);
 /// Largest vector in bytes.
 const VECTOR: usize = 64;
 
-/// OperandUse to an operand.
+/// Access to an operand.
 #[derive(Clone, Copy, Debug, Default)]
 struct OperandUse {
     /// Size of an element that advances with the loop; 0 for uniform values and partial sums.

@@ -29,7 +29,7 @@ use super::machine::parts;
 use super::plan::{Arg, Do, FusedOp, FusionPlan, is_long};
 use super::source::OperandAccess;
 
-/// PlanPart of a plan with machine code.
+/// Part of a plan, as machine code.
 #[derive(Debug)]
 pub(crate) struct CodedPart {
     code: VectorCode,
@@ -310,7 +310,7 @@ impl<'a> Builder<'a> {
         Some(CodedPart { code, places, scalars, by_row, totals })
     }
 
-    /// CodedOperand of operand `k`, which another part computes.
+    /// Place of operand `k`: an input, or a value that another part computes.
     fn place(&self, op: &FusedOp, k: usize) -> CodedOperand {
         let arg = self.arg(op.args[k]);
         if op.takes_flag(k) {

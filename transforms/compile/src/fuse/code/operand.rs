@@ -8,7 +8,7 @@ use super::super::plan::Arg;
 use super::super::run::OutputBuffer;
 use super::super::source::OperandAccess;
 
-/// CodedOperand of an operand. Registers and inputs have one element per element of the part's level.
+/// Place of an operand. Registers and inputs have one element per element of the part's level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CodedOperand {
     /// Floats.
