@@ -5,6 +5,7 @@
 //! vjp                                         vector-Jacobian product with a cotangent
 //! hvp                                         Hessian-vector product: a tape on tensors with tangents
 //! jacfwd, jacrev, hessian                     full matrices by a loop over unit tensors: of a tensor, or of trees
+//! batched::{jacfwd, jacrev, hessian}          the same by one evaluation for all unit tensors, under `vmap`
 //! ```
 //!
 //! A function receives its tree on the backend of the derivative, `Autodiff<B>` or [`Jvp<B>`](Jvp). The backend type is
@@ -30,6 +31,7 @@
 //! # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
 //! ```
 
+pub mod batched;
 mod jacobian;
 
 use std::marker::PhantomData;
@@ -45,6 +47,7 @@ use burn_t4a::ext::tree::{
     Leaf, Structure, Tree, TreeError, build, build_floats, flatten, flatten_floats,
 };
 use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, dual, unzip};
+use burn_t4a_vmap::VmapError;
 use burn_tensor::{Tensor, TensorPrimitive};
 use thiserror::Error;
 
@@ -60,6 +63,9 @@ pub enum DerivativeError {
     /// Primals and tangents do not match.
     #[error(transparent)]
     Jvp(#[from] JvpError),
+    /// A matrix of derivatives for all unit vectors at once failed under `vmap`.
+    #[error(transparent)]
+    Vmap(#[from] VmapError),
     /// A tree with integers or booleans where only floats are accepted, or of another type than required.
     #[error(transparent)]
     Tree(#[from] TreeError),

@@ -13,7 +13,7 @@ use super::{Below, DerivativeError, Result, Twice, hvp, level, tensor, vjp};
 
 /// Range of rows or columns of one leaf of the results or arguments.
 #[derive(Clone, Debug)]
-struct LeafRange {
+pub(super) struct LeafRange {
     path: String,
     shape: Shape,
     start: usize,
@@ -29,14 +29,14 @@ pub struct Jacobian<B: Backend> {
     arguments: Vec<LeafRange>,
 }
 
-fn parts<B: Backend>(structure: &Structure, leaves: &[FloatTensor<B>]) -> Vec<LeafRange> {
+pub(super) fn ranges(structure: &Structure, shapes: &[Shape]) -> Vec<LeafRange> {
     let mut start = 0;
-    let part = |(path, x): (String, &FloatTensor<B>)| {
-        let part = LeafRange { path, shape: x.shape(), start };
+    let part = |(path, shape): (String, &Shape)| {
+        let part = LeafRange { path, shape: shape.clone(), start };
         start += part.shape.num_elements();
         part
     };
-    structure.paths().into_iter().zip(leaves).map(part).collect()
+    structure.paths().into_iter().zip(shapes).map(part).collect()
 }
 
 fn find<'a>(all: &'a [LeafRange], path: &str) -> Result<&'a LeafRange> {
@@ -48,6 +48,14 @@ fn find<'a>(all: &'a [LeafRange], path: &str) -> Result<&'a LeafRange> {
 }
 
 impl<B: Backend> Jacobian<B> {
+    pub(super) fn new(
+        matrix: FloatTensor<B>,
+        results: Vec<LeafRange>,
+        arguments: Vec<LeafRange>,
+    ) -> Self {
+        Self { matrix, results, arguments }
+    }
+
     /// The Jacobian as a matrix `[elements of the results, elements of the arguments]`.
     pub fn matrix(&self) -> Tensor<B, 2> {
         tensor(self.matrix.clone())
@@ -107,7 +115,7 @@ fn basis<B: Backend>(like: &[FloatTensor<B>]) -> impl Iterator<Item = Vec<FloatT
 }
 
 /// Flattens all leaves into a row `[1, n]`.
-fn row<B: Backend>(leaves: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+pub(super) fn row<B: Backend>(leaves: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     let flat = |x: FloatTensor<B>| {
         let n = x.shape().num_elements();
         B::float_reshape(x, Shape::new([1, n]))
@@ -122,8 +130,10 @@ fn stacked<B: Backend>(
     transposed: bool,
     [results, arguments]: [(&Structure, &[FloatTensor<B>]); 2],
 ) -> Result<Jacobian<B>> {
-    let [results, arguments] =
-        [results, arguments].map(|(structure, all)| (parts::<B>(structure, all), all));
+    let [results, arguments] = [results, arguments].map(|(structure, all)| {
+        let shapes: Vec<Shape> = all.iter().map(TensorMetadata::shape).collect();
+        (ranges(structure, &shapes), all)
+    });
     let count = |all: &[LeafRange]| all.iter().map(|part| part.shape.num_elements()).sum::<usize>();
     let size = [count(&results.0), count(&arguments.0)];
     let like = arguments.1.first().or(results.1.first());
@@ -146,7 +156,10 @@ fn stacked<B: Backend>(
 
 /// # Errors
 /// [`DerivativeError::DTypes`] for leaves of several dtypes.
-fn one_dtype<B: Backend>(function: &'static str, leaves: &[FloatTensor<B>]) -> Result<()> {
+pub(super) fn one_dtype<B: Backend>(
+    function: &'static str,
+    leaves: &[FloatTensor<B>],
+) -> Result<()> {
     let mut dtypes: Vec<DType> = leaves.iter().map(TensorMetadata::dtype).collect();
     dtypes.dedup();
     if dtypes.len() > 1 { Err(DerivativeError::DTypes { function, dtypes }) } else { Ok(()) }
