@@ -12,6 +12,9 @@ mod errors;
 mod fixed;
 mod forwarding;
 mod gradients;
+mod jax;
+#[rustfmt::skip]
+mod jax_numbers;
 mod kinds;
 mod loops;
 mod routines;
