@@ -12,6 +12,10 @@ const LANES: usize = 8;
 /// Number of columns transposed at once; the panel stays in cache until it has been checked.
 const PANEL: usize = 16;
 
+/// Largest number of elements of a matrix that is copied element by element: the calls of the transposition cost more
+/// (bench `linalg`, rows of 2 × 2).
+const SMALL: usize = 8;
+
 /// Check for finite numbers: `x − x` is 0 for finite x and NaN otherwise. The sums vectorise, unlike one test per
 /// element.
 struct Finite<T>([T; LANES]);
@@ -29,12 +33,10 @@ impl<T: LinalgScalar> Finite<T> {
                 *s = Numeric::add(*s, Numeric::sub(x, x));
             }
         }
-        rest.iter().for_each(|&x| self.see_one(x));
-    }
-
-    #[inline(always)]
-    fn see_one(&mut self, x: T) {
-        self.0[0] = Numeric::add(self.0[0], Numeric::sub(x, x));
+        // One lane each: sums in one lane would wait for each other.
+        for (s, &x) in self.0.iter_mut().zip(rest) {
+            *s = Numeric::add(*s, Numeric::sub(x, x));
+        }
     }
 
     fn all(&self) -> bool {
@@ -94,7 +96,7 @@ pub(crate) fn load_rows<T: LinalgScalar>(
         return true;
     }
     let row = |i: usize| order.map_or(i, |order| order[i]);
-    if src.col_stride() == 1 && src.row_stride() != 1 {
+    if src.col_stride() == 1 && src.row_stride() != 1 && m * n > SMALL {
         let places: Option<Vec<isize>> =
             order.map(|order| order.iter().map(|&i| i as isize * src.row_stride()).collect());
         for left in (0..n).step_by(PANEL) {
@@ -124,7 +126,7 @@ pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T])
     let mean = |x: T, y: T| Numeric::add(Numeric::mul(x, half), Numeric::mul(Field::conj(y), half));
     let mut finite = Finite::new();
     let (by_rows, by_columns) = (src.col_stride() == 1, src.row_stride() == 1);
-    if !by_rows && !by_columns {
+    if n * n <= SMALL || (!by_rows && !by_columns) {
         for j in 0..n {
             for i in j..n {
                 dst[j * n + i] = mean(src[(i, j)], src[(j, i)]);
@@ -138,15 +140,28 @@ pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T])
     for left in (0..n).step_by(PANEL) {
         let width = PANEL.min(n - left);
         transpose_panel(view, None, (left, left, width), dst);
+        if left == 0 {
+            // Whole columns: their means with the rows are finite if both triangles are.
+            finite.see(&dst[..width * n]);
+        }
         for j in left..left + width {
             let Some(across) = column(view.transpose(), j) else { unreachable!("contiguous rows") };
             let (dst, across) = (&mut dst[j * n + j..(j + 1) * n], &across[j..n]);
             for (x, &y) in dst.iter_mut().zip(across) {
                 *x = if by_rows { mean(*x, y) } else { mean(y, *x) };
             }
-            finite.see(dst);
+            if left > 0 {
+                finite.see(dst);
+            }
         }
     }
+    finite.all()
+}
+
+/// True if no number is NaN or infinite.
+pub(crate) fn all_finite<T: LinalgScalar>(values: &[T]) -> bool {
+    let mut finite = Finite::new();
+    finite.see(values);
     finite.all()
 }
 
@@ -158,7 +173,7 @@ pub(crate) fn is_finite<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
     for j in 0..a.ncols() {
         match column(a, j) {
             Some(column) => finite.see(column),
-            None => (0..a.nrows()).for_each(|i| finite.see_one(a[(i, j)])),
+            None => (0..a.nrows()).for_each(|i| finite.see(&[a[(i, j)]])),
         }
     }
     finite.all()

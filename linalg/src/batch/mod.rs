@@ -30,7 +30,7 @@ use crate::error::{
 use crate::scalar::{LinalgScalar, nan};
 use crate::threads::{Work, with_threads};
 
-pub(crate) use load::{is_finite, load, load_hermitian, load_rows};
+pub(crate) use load::{all_finite, is_finite, load, load_hermitian, load_rows};
 
 /// One value per matrix; no allocation for a single matrix.
 pub(crate) type PerMatrix<T> = SmallVec<[T; 1]>;

@@ -236,17 +236,41 @@ pub(crate) struct TiedBlocks<R> {
     tolerance: f64,
 }
 
+/// True if in each matrix the differences of values, and singular values, exceed the limit. Comparisons in single
+/// precision round differences: those just above the limit count as below it.
+fn distinct<R: RealMatrices>(of: Spectrum, values: &R, limit: &R) -> Result<bool> {
+    let n = values.cols();
+    if n == 0 {
+        return Ok(false);
+    }
+    let (values, limits) = (values.entries()?, limit.entries()?);
+    Ok(values.chunks_exact(n).zip(&limits).all(|(values, limit)| {
+        let limit = limit * (1.0 + 1e-6);
+        let exceeds = |x: f64| x.abs() > limit;
+        let nonzero = of == Spectrum::Hermitian || values.iter().all(|&x| exceeds(x));
+        let apart = |i: usize| values[..i].iter().all(|x| exceeds(values[i] - x));
+        limit > 0.0 && nonzero && (0..n).all(apart)
+    }))
+}
+
 impl<R: RealMatrices<Real = R>> TiedBlocks<R> {
-    /// Tied blocks of matrices of this size.
-    pub(crate) fn new(
+    /// Tied blocks of matrices of this size; `None` if no matrix of the batch has a tie or a zero singular value, so
+    /// that there is nothing to check.
+    ///
+    /// # Errors
+    /// The first error of the preceding operations.
+    pub(crate) fn find(
         op: &'static str,
         policy: &Degeneracy,
         of: Spectrum,
         values: &R,
         limit: &R,
         size: usize,
-    ) -> Self {
+    ) -> Result<Option<Self>> {
         let values = values.detached();
+        if distinct(of, &values, limit)? {
+            return Ok(None);
+        }
         let zero = match of {
             Spectrum::Singular => values.within(limit),
             Spectrum::Hermitian => values.constant(1, values.cols(), 0.0),
@@ -260,7 +284,8 @@ impl<R: RealMatrices<Real = R>> TiedBlocks<R> {
             true => 16.0 * rounding(size) * values.epsilon(),
             false => relative(values.epsilon()),
         };
-        Self { op, policy: *policy, values, limit: limit.clone(), ties, pairs, zero, tolerance }
+        let limit = limit.clone();
+        Ok(Some(Self { op, policy: *policy, values, limit, ties, pairs, zero, tolerance }))
     }
 
     /// 1 for zero singular values, else 0: a row.

@@ -104,13 +104,13 @@ pub fn lu_solve_ex<T: LinalgScalar>(
         shape.batch,
         slots,
         Work::columns(r, flops(&[2, n, n, r])),
-        |_| filled(T::ZERO, n),
-        |column, index, x, par| {
+        |_| Ok((filled(T::ZERO, n)?, filled(0, n)?)),
+        |(column, order), index, x, par| {
             let (lu, b) = (packed.get(index), rhs.get(index));
             let p = &rows[index * n..(index + 1) * n];
-            let order = (op == TriangleOp::None)
-                .then(|| p.iter().map(|&i| i as usize).collect::<Vec<usize>>());
-            let rhs = |x: &mut [T]| load_rows(b, order.as_deref(), x);
+            order.iter_mut().zip(p).for_each(|(to, &row)| *to = row as usize);
+            let order = (op == TriangleOp::None).then_some(order.as_slice());
+            let rhs = |x: &mut [T]| load_rows(b, order, x);
             if !rhs(x) || !is_finite(lu) {
                 return MatrixStatus::NonFinite;
             }

@@ -81,12 +81,13 @@ pub fn vjp<M: Matrices>(
     let gaps = degeneracy.gaps(&s_p.sub(&s_p.transpose()), &limit, s);
     let cotangents = [cotangent.u.as_ref(), v_cotangent.as_ref()];
     let largest = s.largest_real();
-    degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents, &largest)?;
-    check(
-        &TiedBlocks::new("svd_vjp", degeneracy, Spectrum::Singular, s, &limit, m.max(n)),
-        [&w, &z],
-        cotangent,
-    )?;
+    let blocks = TiedBlocks::find("svd_vjp", degeneracy, Spectrum::Singular, s, &limit, m.max(n))?;
+    if M::IS_COMPLEX || blocks.is_some() {
+        degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents, &largest)?;
+    }
+    if let Some(blocks) = &blocks {
+        check(blocks, [&w, &z], cotangent)?;
+    }
     let sums = s_p.add(&s_p.transpose()).masked_recip(&limit);
     let mut g = a.mul_real(&gaps.inverse).add(&b.mul_real(&sums));
     if let Some(s_cotangent) = &cotangent.s {
@@ -100,7 +101,9 @@ pub fn vjp<M: Matrices>(
         let gaps = degeneracy.gaps(&s_p.sub(&s_r), &limit, s);
         let sums = s_p.add(&s_r).masked_recip(&limit);
         let even = w_r.add(&z_r);
-        degeneracy.check("svd_vjp", &even.mul_real(&gaps.ties), &cotangents, &largest)?;
+        if blocks.is_some() {
+            degeneracy.check("svd_vjp", &even.mul_real(&gaps.ties), &cotangents, &largest)?;
+        }
         let even = even.mul_real(&gaps.inverse).scale(0.5);
         let odd = w_r.sub(&z_r).mul_real(&sums).scale(0.5);
         left = left.stack(&even.add(&odd));
@@ -173,15 +176,15 @@ pub fn jvp<M: Matrices>(
     let dp = u.adjoint().matmul(&da_v);
     let ds = dp.diagonal().re();
     let limit = degeneracy.limit(s, m.max(n));
-    let blocks = TiedBlocks::new("svd_jvp", degeneracy, Spectrum::Singular, s, &limit, m.max(n));
-    let size = columns(da).largest_real();
-    blocks.check_direction(&dp, &size)?;
+    let blocks = TiedBlocks::find("svd_jvp", degeneracy, Spectrum::Singular, s, &limit, m.max(n))?;
     let gaps = degeneracy.gaps(&s.sub(&s.transpose()), &limit, s).inverse;
     let sums = s.add(&s.transpose()).masked_recip(&limit);
     let even = dp.herm().mul_real(&gaps);
     let odd = dp.skew().mul_real(&sums);
     let inverse = s.masked_recip(&limit);
-    if degeneracy.rejects_split() {
+    if let Some(blocks) = blocks.filter(|_| degeneracy.rejects_split()) {
+        let size = columns(da).largest_real();
+        blocks.check_direction(&dp, &size)?;
         // Along dA zero singular values stay zero, and their vectors leave the null spaces only.
         let kept = blocks.zero().constant(1, 1, 1.0).sub(blocks.zero()).transpose();
         let left = da_v.sub(&u.matmul(&dp.mul_real(&kept)));

@@ -8,7 +8,9 @@ mod tests;
 use faer::{MatMut, MatRef, Par};
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{BatchShape, MatrixStatus, ResultBuffer, Views, flops, is_finite, load, run};
+use crate::batch::{
+    BatchShape, MatrixStatus, ResultBuffer, Views, all_finite, flops, is_finite, load, run,
+};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{PowerOfTwo, largest};
@@ -129,7 +131,7 @@ pub(crate) fn solve_within_range<T: LinalgScalar>(
             let x = MatMut::from_column_major_slice_mut(x, n, columns);
             solve_in_place(t, x, triangle, par);
         }
-        is_finite(MatRef::from_column_major_slice(x, n, columns))
+        all_finite(x)
     };
     if n == 0 || solve(t, x) {
         return true;

@@ -223,6 +223,9 @@ impl<M: Matrices> Matrices for DualMatrix<M> {
 }
 
 impl<R: RealMatrices<Real = R>> RealMatrices for DualMatrix<R> {
+    fn entries(&self) -> Result<Vec<f64>> {
+        self.value.entries()
+    }
     fn recip(&self) -> Self {
         let value = self.value.recip();
         let tangent = self.tangent.as_ref().map(|t| t.mul(&value.mul(&value)).neg());

@@ -283,6 +283,10 @@ where
             self.map(BindRight(Pow, <T as Numeric>::from_f64(p)))
         }
     }
+    fn entries(&self) -> Result<Vec<f64>> {
+        let t = self.0.as_ref().map_err(Clone::clone)?;
+        Ok(t.to_vec()?.into_iter().map(Real::to_f64).collect())
+    }
     fn largest_real(&self) -> Self {
         self.largest()
     }

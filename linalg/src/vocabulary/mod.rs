@@ -339,6 +339,11 @@ pub trait RealMatrices: Matrices {
     /// 1 where `|x| ≤ limit`, else 0; a constant. The limit broadcasts.
     fn within(&self, limit: &Self) -> Self;
 
+    /// All entries as host values, row by row and matrix by matrix.
+    ///
+    /// # Errors
+    /// The first error of the preceding operations.
+    fn entries(&self) -> Result<Vec<f64>>;
     /// Largest modulus of each matrix, as [`Matrices::largest`].
     fn largest_real(&self) -> Self;
     /// Smallest entry of each nonempty matrix, `1 × 1`; a constant.

@@ -202,15 +202,11 @@ impl<A: Array> Matrices for RealMatrix<A> {
         }
     }
     fn norms(&self) -> Result<Vec<f64>> {
-        let x = self.0.as_ref().map_err(Clone::clone)?.elements()?;
-        let (m, n) = (self.rows(), self.cols());
-        let count: usize = x.shape().iter().rev().skip(2).product();
-        if m * n == 0 {
-            return Ok(vec![0.0; count]);
-        }
-        let wide = x.cast(DType::F64)?;
-        let entries = wide.typed::<f64>()?.to_vec()?;
-        Ok(entries.chunks_exact(m * n).map(norm).collect())
+        let (x, entries) = (self.0.as_ref().map_err(Clone::clone)?, self.entries()?);
+        Ok(match self.rows() * self.cols() {
+            0 => vec![0.0; x.shape().iter().rev().skip(2).product()],
+            size => entries.chunks_exact(size).map(norm).collect(),
+        })
     }
     fn spectral_gradient(
         factors: &Factors<Self>,
@@ -269,6 +265,10 @@ fn norm(entries: &[f64]) -> f64 {
 }
 
 impl<A: Array> RealMatrices for RealMatrix<A> {
+    fn entries(&self) -> Result<Vec<f64>> {
+        let x = self.0.as_ref().map_err(Clone::clone)?.elements()?.cast(DType::F64)?;
+        Ok(x.typed::<f64>()?.to_vec()?)
+    }
     fn recip(&self) -> Self {
         self.map(A::recip)
     }
