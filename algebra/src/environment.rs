@@ -3,11 +3,12 @@
 use std::env;
 use std::ffi::OsString;
 
+use crate::message::short;
 use thiserror::Error;
 
 /// An environment variable has an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{name}: expected {expected}, given {given:?}")]
+#[error("{name}: expected {expected}, given {given:?}", given = short(.given))]
 pub struct Invalid {
     /// Name of the variable.
     pub name: &'static str,

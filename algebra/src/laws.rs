@@ -6,11 +6,15 @@
 
 use std::fmt::Debug;
 
+use crate::message::short;
 use crate::{Cancellative, Extended, Numeric, Scalar, Selective, Semiring, UncheckedSemiring};
 
 /// A violated law, and the elements that violate it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{law} fails for {elements:?}: {left:?} is not {right:?}")]
+#[error(
+    "{law} fails for {elements:?}: {left:?} is not {right:?}",
+    elements = short(.elements), left = short(.left), right = short(.right)
+)]
 pub struct Violation<T: Debug> {
     /// The law, as a formula.
     pub law: &'static str,

@@ -26,12 +26,14 @@
 //! | a loop with the widest vectors of the CPU | [`simd`] |
 //! | a multithreaded loop whose result is independent of the number of threads | [`parallel`] |
 //! | a setting from the environment | [`environment`] |
+//! | texts of bounded length in error messages | [`message`] |
 
 // scalar     Scalar → Numeric → { Real → { Int, Float }, Field }      one impl per element type
 // semiring   (T, ⊕, ⊗) as zero-sized tags over plain elements; semirings: one file each
 // laws       the axioms as checks, for user-defined semirings too
 // gemm       matrix products over any semiring, strided and batched
 // math       branch-free elementary functions on f32 and f64
+// message    bounded texts in error messages
 // simd       runs one loop with the widest vector instructions of the CPU
 // parallel   the thread pool, and the partition of work into chunks
 
@@ -39,6 +41,7 @@ pub mod environment;
 pub mod gemm;
 pub mod laws;
 pub mod math;
+pub mod message;
 pub mod parallel;
 pub mod process;
 pub mod scalar;

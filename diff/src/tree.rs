@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use t4a_algebra::message::{differing, short};
 use thiserror::Error;
 
 /// The structure of a tree: everything except its arrays.
@@ -231,7 +232,10 @@ fn path(at: &str) -> String {
 #[non_exhaustive]
 pub enum TreeError {
     /// The structure differs.
-    #[error("a tree of structure {required} is required, given {given}")]
+    #[error(
+        "a tree of structure {required} is required, given {given}",
+        required = differing(.required, .given), given = differing(.given, .required)
+    )]
     Structure {
         /// The required structure.
         required: String,
@@ -239,7 +243,10 @@ pub enum TreeError {
         given: String,
     },
     /// A leaf has another kind or rank.
-    #[error("a tensor of {kind} and rank {rank} is required, given {given} of shape {shape:?}")]
+    #[error(
+        "a tensor of {kind} and rank {rank} is required, given {given} of shape {shape:?}",
+        shape = short(.shape)
+    )]
     Leaf {
         /// Floats, integers or booleans, as the type requires.
         kind: &'static str,
@@ -251,7 +258,10 @@ pub enum TreeError {
         shape: Vec<usize>,
     },
     /// A leaf is not differentiable, but all leaves must be.
-    #[error("leaf {path} holds {kind}: only trees of floats and static values are accepted here")]
+    #[error(
+        "leaf {path} holds {kind}: only trees of floats and static values are accepted here",
+        path = short(.path)
+    )]
     NotFloats {
         /// The path of the leaf, such as `.0.1`.
         path: String,

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Debug};
 
+use t4a_algebra::message::{differing, long, short};
 use t4a_tensor::{DType, TensorError};
 use thiserror::Error;
 
@@ -34,7 +35,10 @@ pub enum EinsumError {
     #[error("einsum: the subscripts name {expected} operands, {given} were given")]
     OperandCount { expected: usize, given: usize },
     /// The rank of an operand differs from its number of labels.
-    #[error("einsum: operand {operand} has shape {shape:?}, its subscripts ask for {labels} axes")]
+    #[error(
+        "einsum: operand {operand} has shape {shape:?}, its subscripts ask for {labels} axes",
+        shape = short(.shape), labels = short(.labels)
+    )]
     Rank { operand: usize, labels: String, shape: Vec<usize> },
     /// A label has two sizes, neither of them 1.
     #[error(
@@ -67,27 +71,33 @@ pub enum EinsumError {
     #[error("einsum: output label {label} is in no operand and its size was not given")]
     MissingSize { label: Label },
     /// A path step has no positions, repeats one, or has one out of range.
-    #[error("einsum: path step {step} names {indices:?}, there are {remaining} operands left")]
+    #[error(
+        "einsum: path step {step} names {indices:?}, there are {remaining} operands left",
+        indices = short(.indices)
+    )]
     PathStep { step: usize, indices: Vec<usize>, remaining: usize },
     /// The path leaves more than one tensor.
     #[error("einsum: the path leaves {remaining} tensors uncontracted")]
     PathIncomplete { remaining: usize },
     /// No plan fits the memory budget, even with all possible labels sliced.
     #[error(
-        "einsum: no plan fits into {}, the smallest found takes {}; `Einsum::memory` sets the budget, by \
-         default half of the memory that is free",
+        "einsum: no plan fits into {}, the smallest found takes {}; `Einsum::memory`, \
+         `BackendConfig::einsum_memory` or `T4A_EINSUM_MEMORY` sets the budget, by default half of the free memory",
         Bytes(*budget),
         Bytes(*needed)
     )]
     BudgetTooSmall { budget: usize, needed: usize },
     /// The number of elements of a tensor overflows the address space.
-    #[error("einsum: a tensor with axes {shape:?} exceeds the address space")]
+    #[error(
+        "einsum: a tensor with axes {shape:?} exceeds the address space",
+        shape = short(.shape)
+    )]
     SizeOverflow { shape: Vec<usize> },
     /// Every contraction order found has an intermediate that exceeds the address space; the smallest one is given.
     #[error("einsum: an intermediate of {elements:.1e} elements exceeds the address space")]
     IntermediateOverflow { elements: f64 },
     /// A sum has more terms than an argmax can index.
-    #[error("einsum: a sum of {terms:.0} terms exceeds the range of an argmax, {limit}")]
+    #[error("einsum: a sum of {terms:.2e} terms exceeds the range of an argmax, {limit}")]
     IndexRange { terms: f64, limit: u32 },
     /// The number of assignments that attain a value exceeds `i64`, or the value is infinite or NaN, so that
     /// assignments cannot be counted.
@@ -97,19 +107,26 @@ pub enum EinsumError {
     #[error("einsum: operand 0 is {first}, operand {operand} is {dtype}; `cast` one of them")]
     DTypeMismatch { first: DType, operand: usize, dtype: DType },
     /// The shape of an operand differs from that of the plan.
-    #[error("einsum: the plan expects shape {expected:?} for operand {operand}, given {given:?}")]
+    #[error(
+        "einsum: the plan expects shape {expected:?} for operand {operand}, given {given:?}",
+        expected = differing(.expected, .given), given = differing(.given, .expected)
+    )]
     PlanShape { operand: usize, expected: Vec<usize>, given: Vec<usize> },
     /// A cotangent or tangent has another shape than its primal.
-    #[error("einsum: {what} must have shape {expected:?}, given {given:?}")]
+    #[error(
+        "einsum: {what} must have shape {expected:?}, given {given:?}",
+        expected = differing(.expected, .given), given = differing(.given, .expected)
+    )]
     DerivativeShape { what: &'static str, expected: Vec<usize>, given: Vec<usize> },
     /// The plan slices labels to fit a given budget, but is executed step by step: on arrays other than engine tensors,
     /// and for second derivatives, which store all intermediates.
     #[error(
-        "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced"
+        "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced",
+        labels = short(.labels)
     )]
     NotSliced { labels: String },
     /// An error reported by a user-supplied backend.
-    #[error("einsum: backend: {0}")]
+    #[error("einsum: backend: {}", long(.0))]
     Backend(String),
     /// An error of the tensor crate.
     #[error(transparent)]
@@ -124,12 +141,15 @@ pub enum MismatchError<T: Debug> {
     /// The tensors have different dtypes.
     #[error(
         "{op}: operand 0 is {}, operand {argument} is {}; `cast` one of them",
-        word(first),
-        word(dtype)
+        short(&word(first)),
+        short(&word(dtype))
     )]
     DType { op: &'static str, first: T, argument: usize, dtype: T },
     /// The tensors are on different devices.
-    #[error("{op}: operand 0 is on {first}, operand {argument} on {device}; `to_device` moves one")]
+    #[error(
+        "{op}: operand 0 is on {first}, operand {argument} on {device}; `to_device` moves one",
+        first = short(.first), device = short(.device)
+    )]
     Device { op: &'static str, first: String, argument: usize, device: String },
     /// The requested rank of the result is not its rank.
     #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]

@@ -1,6 +1,7 @@
 //! Errors of the extension functions. Shapes, dtypes and devices are checked before any arithmetic.
 
 use burn_backend::{DType, Shape};
+use t4a_algebra::message::short;
 use t4a_einsum::{EinsumError, MismatchError};
 use t4a_tensor::TensorError;
 use thiserror::Error;
@@ -14,7 +15,10 @@ pub type Result<T, E = ExtError> = std::result::Result<T, E>;
 #[allow(missing_docs)]
 pub enum ExtError {
     /// Real and imaginary parts have different shapes.
-    #[error("{op}: the real part has shape {re:?}, the imaginary part {im:?}")]
+    #[error(
+        "{op}: the real part has shape {re:?}, the imaginary part {im:?}",
+        re = short(.re), im = short(.im)
+    )]
     ComplexShape { op: &'static str, re: Shape, im: Shape },
     /// Operands have different dtypes or devices, or the result has another rank than requested.
     #[error(transparent)]

@@ -1,5 +1,6 @@
 //! Errors of linear algebra, and info tensors that report failures for each matrix of a batch.
 
+use t4a_algebra::message::short;
 use t4a_tensor::{Tensor, TensorError};
 use thiserror::Error;
 
@@ -22,7 +23,8 @@ pub enum LinalgError {
     /// The tensor has fewer than two axes.
     #[error(
         "{op}: a matrix or a batch of matrices is required, the shape is {shape:?}; a vector becomes a \
-         matrix of one column by an axis of size 1"
+         matrix of one column by an axis of size 1",
+        shape = short(.shape)
     )]
     NotMatrix {
         /// Name of the operation.
@@ -31,7 +33,7 @@ pub enum LinalgError {
         shape: Vec<usize>,
     },
     /// The matrix is not square.
-    #[error("{op}: square matrices are required, the shape is {shape:?}")]
+    #[error("{op}: square matrices are required, the shape is {shape:?}", shape = short(.shape))]
     NotSquare {
         /// Name of the operation.
         op: &'static str,
@@ -171,11 +173,10 @@ pub enum LinalgError {
     /// the cotangents, or requires another basis.
     #[error(
         "{op}: values of matrix {batch} are tied, and the loss uses their vectors or the direction splits \
-         them: the derivative through the factors is 0/0. Use an operation that is smooth at ties: \
-         `svd_function`, `hermitian_function`, `low_rank`, `polar`, `expm`, `sqrtm`, `logm`; for values \
-         alone `svdvals`, `eigvalsh`, `eigvals`. For losses of subspaces, such as projectors, set \
-         `separable` in the Degeneracy of `svd_with`, `svd_truncated_with`, `eigh_with`, `eig_with`. All \
-         singular values of unit, orthogonal and zero matrices are tied"
+         them. Smooth at ties: `svd_function`, `hermitian_function`, `low_rank`, `polar`, `expm`, `sqrtm`; \
+         for values alone `svdvals`, `eigvalsh`, `eigvals`. For losses of subspaces, such as projectors, \
+         set `separable` in the Degeneracy of `svd_with` or `eigh_with`. All singular values of unit, \
+         orthogonal and zero matrices are tied"
     )]
     SplitTie {
         /// Name of the operation.
@@ -187,10 +188,9 @@ pub enum LinalgError {
     /// basis of a degenerate subspace. The derivative does not exist, or is not a function of the cotangents.
     #[error(
         "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or differs between \
-         its tied values (defect {defect:.3e}, allowed {allowed:.3e}); svd_function and \
-         hermitian_function are smooth at ties; all singular values of unit and orthogonal matrices, such \
-         as initial weights, are tied; the tolerance of ties and this check are options in the Degeneracy \
-         of svd_with, svd_truncated_with and eigh_with"
+         its tied values (defect {defect:.3e}, allowed {allowed:.3e}); `svd_function` and \
+         `hermitian_function` are smooth at ties; all singular values of unit and orthogonal matrices \
+         are tied; the Degeneracy of `svd_with` and `eigh_with` sets the tolerance and this check"
     )]
     GaugeIllDefined {
         /// Name of the operation.
@@ -312,7 +312,7 @@ mod tests {
             (LinalgError::SplitTie { op, batch }, "`svd_function`"),
             (
                 LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: 0.0 },
-                "svd_with, svd_truncated_with",
+                "`svd_with` and `eigh_with`",
             ),
         ];
         for (error, remedy) in texts {

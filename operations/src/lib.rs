@@ -44,6 +44,7 @@ use std::any::Any;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use t4a_algebra::message::long;
 use t4a_diff::array::Kernel as DeviceKernel;
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Kind, Meta, OnBatch, Operation, Outcome, Pairs, Reverse,
@@ -87,7 +88,7 @@ pub enum OperationError {
     #[error(transparent)]
     Structured(#[from] StructuredError),
     /// Error of a derivative: [`Jvp`], [`Vjp`].
-    #[error("a derivative of {op}: {reason}")]
+    #[error("a derivative of {op}: {reason}", reason = long(.reason))]
     Derivative {
         /// Name of the differentiated operation.
         op: &'static str,
@@ -95,7 +96,7 @@ pub enum OperationError {
         reason: String,
     },
     /// Text or words do not encode a valid operation.
-    #[error("an operation as data: {0}")]
+    #[error("an operation as data: {}", long(.0))]
     Data(String),
 }
 

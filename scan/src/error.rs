@@ -1,5 +1,6 @@
 //! Errors of scans.
 
+use t4a_algebra::message::{conflicting, cut, differing, first, long, short};
 use t4a_diff::tree::TreeError;
 use t4a_einsum::EinsumError;
 use t4a_tensor::{DType, TensorError};
@@ -37,7 +38,10 @@ pub enum ScanError {
     #[error("scan: without xs a length is required")]
     LengthRequired,
     /// The leading sizes of xs and the given length disagree.
-    #[error("scan: the leading axes of xs have sizes {leading:?}, the length given is {given:?}")]
+    #[error(
+        "scan: the leading axes of xs have sizes {}, the length given is {given:?}",
+        sizes(.leading)
+    )]
     LengthMismatch {
         /// The given length.
         given: Option<usize>,
@@ -45,13 +49,16 @@ pub enum ScanError {
         leading: Vec<usize>,
     },
     /// A leaf of xs has rank 0.
-    #[error("scan: leaf {path} of xs has no leading axis")]
+    #[error("scan: leaf {path} of xs has no leading axis", path = short(.path))]
     NoLeadingAxis {
         /// Path of the leaf.
         path: String,
     },
     /// The trees have different structure.
-    #[error("scan: {what} has the structure {given}, required is {required}")]
+    #[error(
+        "scan: {what} has the structure {given}, required is {required}",
+        given = differing(.given, .required), required = differing(.required, .given)
+    )]
     Structure {
         /// Name of the tree.
         what: &'static str,
@@ -61,7 +68,7 @@ pub enum ScanError {
         required: String,
     },
     /// A tree has leaves that are not floats, or it does not have the type that the body or the caller requires.
-    #[error("scan: {what}: {error}")]
+    #[error("scan: {what}: {error}", error = long(.error))]
     Tree {
         /// One of: consts, init, xs, carry, ys.
         what: &'static str,
@@ -75,7 +82,10 @@ pub enum ScanError {
         leaves: Vec<CarryLeaf>,
     },
     /// The shapes of ys differ between steps.
-    #[error("scan: ys of different steps have shapes {first:?} and {other:?}")]
+    #[error(
+        "scan: ys of different steps have shapes {first:?} and {other:?}",
+        first = differing(.first, .other), other = differing(.other, .first)
+    )]
     YShape {
         /// Shape in the first executed step.
         first: Vec<usize>,
@@ -91,7 +101,8 @@ pub enum ScanError {
     /// The body captures a tracked tensor that is not one of its arguments.
     #[error(
         "scan: the body uses a tracked tensor that is not among consts, carry and xs; its gradient would \
-         be lost under {policy}"
+         be lost under {policy}",
+        policy = short(.policy)
     )]
     Captured {
         /// The memory policy.
@@ -100,14 +111,18 @@ pub enum ScanError {
     /// A step runs a reverse pass itself, on a tape whose passes do not nest. Scans on a tape record such steps
     /// directly.
     #[error(
-        "scan: a step runs a reverse pass, so it cannot run again inside of one, as {policy} would"
+        "scan: a step runs a reverse pass, so it cannot run again inside of one, as {policy} would",
+        policy = short(.policy)
     )]
     ReversePass {
         /// The memory policy.
         policy: String,
     },
     /// The tracked tensors have several dtypes, and the policy bounds memory.
-    #[error("scan: tracked tensors of one dtype are required under {policy}, given {dtypes:?}")]
+    #[error(
+        "scan: tracked tensors of one dtype are required under {policy}, given {dtypes:?}",
+        policy = short(.policy), dtypes = short(.dtypes)
+    )]
     DTypes {
         /// The memory policy.
         policy: String,
@@ -116,7 +131,8 @@ pub enum ScanError {
     },
     /// A tangent has another shape or dtype than its primal.
     #[error(
-        "scan: the tangent of leaf {path} of {what} has shape and dtype {given:?}, required {required:?}"
+        "scan: the tangent of leaf {path} of {what} has shape and dtype {given:?}, required {required:?}",
+        path = cut(.path, 64), given = differing(.given, .required), required = differing(.required, .given)
     )]
     Tangent {
         /// One of: consts, init, xs.
@@ -156,7 +172,10 @@ pub enum ScanError {
         limit: usize,
     },
     /// A condition or an index is not a single number.
-    #[error("{what} has to be one integer or truth value, given are shapes {shapes:?}")]
+    #[error(
+        "{what} has to be one integer or truth value, given are shapes {shapes:?}",
+        shapes = short(.shapes)
+    )]
     NotOne {
         /// Name of the operand.
         what: &'static str,
@@ -167,7 +186,10 @@ pub enum ScanError {
     #[error("switch: there are no branches")]
     NoBranch,
     /// The results of the branches have different structure, shapes or dtypes.
-    #[error("switch: branch 0 returns {first}, branch {branch} {other}")]
+    #[error(
+        "switch: branch 0 returns {first}, branch {branch} {other}",
+        first = differing(.first, .other), other = differing(.other, .first)
+    )]
     Branches {
         /// Index of the branch.
         branch: usize,
@@ -177,7 +199,10 @@ pub enum ScanError {
         other: String,
     },
     /// The path is not among the accepted ones.
-    #[error("scan: the path would be {chosen:?} ({reason}), accepted are {accepted:?}")]
+    #[error(
+        "scan: the path would be {chosen:?} ({reason}), accepted are {accepted:?}",
+        accepted = short(.accepted)
+    )]
     PathRejected {
         /// The path that the scan would take.
         chosen: ScanPath,
@@ -195,7 +220,7 @@ pub enum ScanError {
 }
 
 fn carry_leaves(leaves: &[CarryLeaf]) -> String {
-    let one = |CarryLeaf { path, init, step }: &CarryLeaf| {
+    first(leaves, "; ", |CarryLeaf { path, init, step }| {
         let mut what = Vec::new();
         if init.0 != step.0 {
             what.push(format!("shape {:?} became {:?}", &init.0[..], &step.0[..]));
@@ -204,6 +229,13 @@ fn carry_leaves(leaves: &[CarryLeaf]) -> String {
             what.push(format!("dtype {:?} became {:?}", init.1, step.1));
         }
         format!("leaf {path}: {}", what.join(", "))
-    };
-    leaves.iter().map(one).collect::<Vec<_>>().join("; ")
+    })
+}
+
+/// Leading sizes with their leaves, beginning with a pair that differs.
+fn sizes(leading: &[usize]) -> String {
+    let leaves: Vec<_> = leading.iter().enumerate().collect();
+    first(&conflicting(&leaves, |&(_, size)| size), ", ", |(leaf, size)| {
+        format!("{size} (leaf {leaf})")
+    })
 }

@@ -1,8 +1,10 @@
 //! Errors of operations on tensors. Every error is raised before any work.
 
+use t4a_algebra::message::{long, short};
 use thiserror::Error;
 
 use crate::dtype::DType;
+use crate::pool;
 
 /// Result of a tensor operation.
 pub type Result<T, E = TensorError> = std::result::Result<T, E>;
@@ -12,7 +14,10 @@ pub type Result<T, E = TensorError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum TensorError {
     /// The shapes of the operands are incompatible.
-    #[error("{op}: shapes {lhs:?} and {rhs:?} do not match: {required}")]
+    #[error(
+        "{op}: shapes {lhs:?} and {rhs:?} do not match: {required}",
+        lhs = short(.lhs), rhs = short(.rhs)
+    )]
     ShapeMismatch {
         /// The operation.
         op: &'static str,
@@ -24,7 +29,7 @@ pub enum TensorError {
         required: &'static str,
     },
     /// A single shape that the operation does not accept.
-    #[error("{op}: shape {shape:?} is not accepted: {required}")]
+    #[error("{op}: shape {shape:?} is not accepted: {required}", shape = short(.shape))]
     Shape {
         /// The operation.
         op: &'static str,
@@ -88,7 +93,7 @@ pub enum TensorError {
         rhs: DType,
     },
     /// A shape with more bytes than an address can count.
-    #[error("{op}: a tensor of shape {shape:?} exceeds the address space")]
+    #[error("{op}: a tensor of shape {shape:?} exceeds the address space", shape = short(.shape))]
     SizeOverflow {
         /// The operation.
         op: &'static str,
@@ -96,13 +101,13 @@ pub enum TensorError {
         shape: Vec<usize>,
     },
     /// The allocator refused.
-    #[error("out of memory: {bytes} bytes could not be allocated")]
+    #[error("out of memory: {bytes} bytes could not be allocated; {}", memory_limit())]
     OutOfMemory {
         /// The requested number of bytes.
         bytes: usize,
     },
     /// A value that the operation does not accept.
-    #[error("{op}: {message}")]
+    #[error("{op}: {message}", message = long(.message))]
     Value {
         /// The operation.
         op: &'static str,
@@ -119,6 +124,16 @@ pub enum TensorError {
         /// Why.
         reason: &'static str,
     },
+}
+
+/// The limit of memory in words.
+fn memory_limit() -> String {
+    match pool::memory_limit() {
+        Some(limit) => format!(
+            "the limit of all tensors is {limit} bytes (`T4A_MEMORY_LIMIT`, `BackendConfig::memory_limit`)"
+        ),
+        None => "no limit is set".into(),
+    }
 }
 
 impl TensorError {

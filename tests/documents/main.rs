@@ -1,6 +1,7 @@
 //! Consistency of documents: names in README.md, ARCHITECTURE.md, CONTRIBUTING.md, docs and the book exist, licences of
 //! dependencies are accepted, and the lists of error messages and crate READMEs are up to date.
 
+mod bounds;
 mod crates;
 mod errors;
 mod licences;

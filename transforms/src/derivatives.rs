@@ -49,6 +49,7 @@ use burn_t4a::ext::tree::{
 use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, dual, unzip};
 use burn_t4a_vmap::VmapError;
 use burn_tensor::{Tensor, TensorPrimitive};
+use t4a_algebra::message::{differing, first, short};
 use thiserror::Error;
 
 pub use jacobian::{Jacobian, hessian, hessian_tree, jacfwd, jacfwd_tree, jacrev, jacrev_tree};
@@ -76,13 +77,19 @@ pub enum DerivativeError {
     )]
     Nested,
     /// The loss does not have exactly one element.
-    #[error("grad: a loss of one element is required, its shape is {shape:?}")]
+    #[error(
+        "grad: a loss of one element is required, its shape is {shape:?}",
+        shape = short(.shape)
+    )]
     Loss {
         /// Shape of the loss.
         shape: Shape,
     },
     /// The tree structures of cotangents and results differ.
-    #[error("vjp: cotangents have the structure {cotangents}, results have {results}")]
+    #[error(
+        "vjp: cotangents have the structure {cotangents}, results have {results}",
+        cotangents = differing(.cotangents, .results), results = differing(.results, .cotangents)
+    )]
     Structure {
         /// Structure of the results.
         results: String,
@@ -90,14 +97,18 @@ pub enum DerivativeError {
         cotangents: String,
     },
     /// Shapes or dtypes of cotangents and results differ; lists every such leaf, with the result as its primal.
-    #[error("vjp: cotangents do not fit the results: {leaves:?}")]
+    #[error(
+        "vjp: cotangents do not fit the results: {}",
+        first(.leaves, "; ", |leaf| leaf.text("cotangent"))
+    )]
     Cotangents {
         /// The mismatched leaves.
         leaves: Vec<LeafMismatch>,
     },
     /// The leaves of a matrix of derivatives have several dtypes.
     #[error(
-        "{function}: arguments of one dtype and results of one dtype are required, given {dtypes:?}"
+        "{function}: arguments of one dtype and results of one dtype are required, given {dtypes:?}",
+        dtypes = short(.dtypes)
     )]
     DTypes {
         /// Name of the function.
@@ -106,7 +117,10 @@ pub enum DerivativeError {
         dtypes: Vec<DType>,
     },
     /// A block of a matrix of derivatives was requested for a leaf that does not exist.
-    #[error("there is no leaf {path}; the leaves are {leaves:?}")]
+    #[error(
+        "there is no leaf {path}; the leaves are {leaves:?}",
+        path = short(.path), leaves = short(.leaves)
+    )]
     NoLeaf {
         /// Requested path.
         path: String,

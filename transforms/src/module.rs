@@ -56,6 +56,7 @@ use burn_t4a::ext::tree::{Leaf, Leaves, Structure, Tree, TreeError};
 use burn_t4a_jvp::{Jvp, JvpTensor};
 use burn_t4a_vmap::{Vmap, VmapTensor};
 use burn_tensor::{Bool, Int, Tensor, TensorPrimitive};
+use t4a_algebra::message::short;
 use thiserror::Error;
 
 /// A backend that wraps `B`: conversion of the tensors of `B`.
@@ -117,7 +118,10 @@ pub enum ModuleError {
         given: usize,
     },
     /// A parameter differs in kind or shape.
-    #[error("parameter {index}: required {required}, given {given}")]
+    #[error(
+        "parameter {index}: required {required}, given {given}",
+        required = short(.required), given = short(.given)
+    )]
     Parameter {
         /// Index of the parameter in visiting order.
         index: usize,

@@ -33,6 +33,7 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, FloatDType, Scalar, Shape, TensorMetadata};
 use burn_t4a::ext::tree::{Structure, Tree, TreeError, build_floats, flatten_floats};
 use burn_tensor::{Tensor, TensorPrimitive};
+use t4a_algebra::message::{differing, first, short};
 use thiserror::Error;
 
 /// Leaf of a tree with another shape or dtype than the parameter.
@@ -47,10 +48,9 @@ pub struct OtherLeaf {
 }
 
 fn list(leaves: &[OtherLeaf]) -> String {
-    let one = |OtherLeaf { path, parameter: (x, dtype), given: (y, given) }: &OtherLeaf| {
+    first(leaves, "; ", |OtherLeaf { path, parameter: (x, dtype), given: (y, given) }| {
         format!("leaf {path} is {y:?} {given:?}, the parameter {x:?} {dtype:?}")
-    };
-    leaves.iter().map(one).collect::<Vec<_>>().join("; ")
+    })
 }
 
 /// Error of a step of an optimiser.
@@ -61,7 +61,10 @@ pub enum OptimError {
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// Parameters, gradients and state do not have the same structure.
-    #[error("optimiser: the structure of {tree} is {given}, that of the parameters {required}")]
+    #[error(
+        "optimiser: the structure of {tree} is {given}, that of the parameters {required}",
+        given = differing(.given, .required), required = differing(.required, .given)
+    )]
     Structure {
         /// `gradients`, `velocities`, `first moments` or `second moments`.
         tree: &'static str,
@@ -85,7 +88,7 @@ pub enum OptimError {
         count: usize,
     },
     /// The norm that gradients are clipped to is not positive.
-    #[error("clip_by_global_norm: a positive norm is required, given {norm}")]
+    #[error("clip_by_global_norm: a positive norm is required, given {norm}", norm = short(.norm))]
     Norm {
         /// The given norm as text.
         norm: String,

@@ -283,3 +283,37 @@ fn inference_needs_no_annotations() {
     // x + (x − x / 2) / 2.
     assert_eq!(numbers(jacobian), [1.25, 0.0, 0.0, 1.25]);
 }
+
+/// Messages about trees of thousands of leaves, subscripts of 10⁵ letters and tensors of 40 axes are short, and show the
+/// first wrong place.
+#[test]
+fn messages_about_large_inputs_are_short() {
+    #[track_caller]
+    fn short(error: impl std::error::Error, place: &str) {
+        let text = error.to_string();
+        assert!(text.len() <= 500, "{} bytes: {text}", text.len());
+        assert!(text.contains(place), "`{place}` is missing in `{text}`");
+    }
+    let count = 5000;
+    let leaves = |wrong: usize| -> Vec<Tensor<B, 1>> {
+        (0..count).map(|i| Tensor::zeros([2 + usize::from(i == wrong)], &T4aDevice)).collect()
+    };
+    let (fits, wrong) = (leaves(count), leaves(4321));
+    let f = |x: Vec<Tensor<Jvp<B>, 1>>| x;
+    short(jvp(f, fits.clone(), wrong.clone()).unwrap_err(), "leaf .4321 is");
+    short(jvp(f, fits.clone(), fits[1..].to_vec()).unwrap_err(), "structure");
+    let (_, pullback) = vjp(|x: Vec<Tensor<Autodiff<B>, 1>>| x, fits.clone()).unwrap();
+    short(pullback.call(wrong.clone()).unwrap_err(), "leaf .4321 is");
+    let columns = |x: Vec<Tensor<B, 1>>| -> Vec<Tensor<B, 2>> {
+        x.into_iter().map(|x| x.unsqueeze_dim(1)).collect()
+    };
+    let mapped = vmap(|x: Vec<Tensor<Vmap<B>, 1>>| x);
+    let result: Result<Vec<Tensor<B, 2>>, _> = mapped.call(columns(wrong));
+    short(result.unwrap_err(), ".4321: 3 along axis 0");
+    let subscripts = "ab".repeat(50_000) + "->a";
+    let result: Result<Tensor<B, 1>, _> =
+        burn_t4a::ext::einsum::einsum(subscripts.as_str(), [&fits[0]]);
+    short(result.unwrap_err(), "has shape [2]");
+    let ones = t4a_tensor::Tensor::<f32>::zeros(&[1; 40]).unwrap();
+    short(ones.reshape(&[7]).unwrap_err(), "[1, 1, 1");
+}

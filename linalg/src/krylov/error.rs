@@ -1,6 +1,7 @@
 //! Errors of Krylov methods.
 
 use t4a_algebra::c64;
+use t4a_algebra::message::{differing, short};
 use thiserror::Error;
 
 /// Rejected call of a Krylov method, or an operator that violates its assumptions.
@@ -8,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum KrylovError {
     /// An option is out of range.
-    #[error("{op}: option {option} is {given}, {required} is required")]
+    #[error("{op}: option {option} is {given}, {required} is required", given = short(.given))]
     Option {
         /// Name of the method.
         op: &'static str,
@@ -29,7 +30,7 @@ pub enum KrylovError {
     },
     /// A vector contains NaN or ∞.
     #[error(
-        "{op}: the norm of {what} is {norm} after {applications} applications of the operator; a finite number is required"
+        "{op}: the norm of {what} is {norm:?} after {applications} applications of the operator; a finite number is required"
     )]
     NonFinite {
         /// Name of the method.
@@ -78,7 +79,8 @@ pub enum KrylovError {
     /// Product of a complex number and a vector type that is always real.
     #[error(
         "{op}: product of the complex number {number} and a vector of real elements; use a vector of a complex type, \
-         or one with an imaginary part (`ArrayVector`, graded tensors)"
+         or one with an imaginary part (`ArrayVector`, graded tensors)",
+        number = short(.number)
     )]
     ComplexNumber {
         /// Name of the operation.
@@ -87,7 +89,10 @@ pub enum KrylovError {
         number: c64,
     },
     /// The shapes of two vectors differ.
-    #[error("{op}: vectors of shapes {lhs:?} and {rhs:?}; equal shapes are required")]
+    #[error(
+        "{op}: vectors of shapes {lhs:?} and {rhs:?}; equal shapes are required",
+        lhs = differing(.lhs, .rhs), rhs = differing(.rhs, .lhs)
+    )]
     ShapeMismatch {
         /// Name of the operation.
         op: &'static str,

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn_t4a::ext::tree::TreeError;
+use t4a_algebra::message::{conflicting, cut, first, long, short};
 
 /// Error of compiling or calling a function.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -11,7 +12,8 @@ pub enum CompileError {
     /// The function reads elements of a tensor that depends on its inputs, which a recording cannot represent.
     #[error(
         "compile: the function reads data by {operation} in {place}, after {recorded} recorded operations \
-         (the last: {last}); without `fullgraph` such calls run eagerly"
+         (the last: {last}); without `fullgraph` such calls run eagerly",
+        place = cut(.place, 200)
     )]
     ReadsData {
         /// Operation that reads the data.
@@ -54,7 +56,8 @@ pub enum CompileError {
     /// A named axis does not exist.
     #[error(
         "compile: axis {axis} of leaf {leaf} is named `{name}`, but {given} (leaves are counted in the order \
-         of the tree)"
+         of the tree)",
+        name = short(.name), given = short(.given)
     )]
     Axis {
         /// Name of the axis.
@@ -67,7 +70,10 @@ pub enum CompileError {
         given: String,
     },
     /// Axes of equal name have different sizes.
-    #[error("compile: axes named `{name}` have different sizes: {}", list(.sizes))]
+    #[error(
+        "compile: axes named `{name}` have different sizes: {}",
+        list(.sizes), name = short(.name)
+    )]
     Sizes {
         /// Name of the axes.
         name: String,
@@ -75,19 +81,19 @@ pub enum CompileError {
         sizes: Vec<(String, usize, usize)>,
     },
     /// A program cannot be serialised.
-    #[error("compile: a program cannot be saved, because of {what}")]
+    #[error("compile: a program cannot be saved, because of {what}", what = long(.what))]
     Save {
         /// Item that has no serialised form.
         what: String,
     },
     /// The bytes do not contain programs of this version, backend and function.
-    #[error("compile: saved programs cannot be loaded: {what}")]
+    #[error("compile: saved programs cannot be loaded: {what}", what = long(.what))]
     Load {
         /// Description of the defect.
         what: String,
     },
     /// An operation of the program failed on these values.
-    #[error("compile: {operation}: {message}")]
+    #[error("compile: {operation}: {message}", message = long(.message))]
     Operation {
         /// Name of the operation.
         operation: &'static str,
@@ -109,8 +115,7 @@ pub(crate) fn caught<T>(operation: &'static str, run: impl FnOnce() -> T) -> Res
 }
 
 fn list(sizes: &[(String, usize, usize)]) -> String {
-    let one = |(leaf, axis, size): &(String, usize, usize)| {
+    first(&conflicting(sizes, |&(_, _, size)| size), ", ", |(leaf, axis, size)| {
         format!("{size} along axis {axis} of leaf {leaf}")
-    };
-    sizes.iter().map(one).collect::<Vec<_>>().join(", ")
+    })
 }

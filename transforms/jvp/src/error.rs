@@ -4,6 +4,7 @@ use std::fmt;
 
 use burn_backend::{DType, Shape};
 use burn_t4a::ext::tree::TreeError;
+use t4a_algebra::message::{differing, first};
 use thiserror::Error;
 
 /// Result of a transformation.
@@ -24,14 +25,17 @@ pub struct LeafMismatch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatches(pub Vec<LeafMismatch>);
 
+impl LeafMismatch {
+    /// The mismatch in words; `derivative` is the name of its second tensor: tangent, cotangent.
+    pub fn text(&self, derivative: &str) -> String {
+        let Self { path, primal: (a, t), tangent: (b, u) } = self;
+        format!("leaf {path} is {a:?} {t:?}, its {derivative} {b:?} {u:?}")
+    }
+}
+
 impl fmt::Display for Mismatches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, LeafMismatch { path, primal, tangent }) in self.0.iter().enumerate() {
-            let separator = if i == 0 { "" } else { "; " };
-            let ((a, t), (b, u)) = (primal, tangent);
-            write!(f, "{separator}leaf {path} is {a:?} {t:?}, its tangent {b:?} {u:?}")?;
-        }
-        Ok(())
+        f.write_str(&first(&self.0, "; ", |leaf| leaf.text("tangent")))
     }
 }
 
@@ -46,7 +50,10 @@ pub enum JvpError {
     )]
     Nested,
     /// The tree structures of tangents and primals differ.
-    #[error("jvp: tangents have the structure {tangents}, primals have {primals}")]
+    #[error(
+        "jvp: tangents have the structure {tangents}, primals have {primals}",
+        tangents = differing(.tangents, .primals), primals = differing(.primals, .tangents)
+    )]
     Structure {
         /// Structure of the primals.
         primals: String,

@@ -1,6 +1,7 @@
 //! Errors of `shard_map`, meshes and process groups.
 
 use burn_t4a_compile::CompileError;
+use t4a_algebra::message::{cut, long, short};
 
 /// Result of a function on a mesh.
 pub type Result<T, E = ShardError> = std::result::Result<T, E>;
@@ -10,7 +11,7 @@ pub type Result<T, E = ShardError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum ShardError {
     /// Invalid mesh axis: repeated name, size zero, or a device count that overflows `usize`.
-    #[error("mesh: the axis `{axis}` {what}")]
+    #[error("mesh: the axis `{axis}` {what}", axis = short(.axis))]
     Mesh {
         /// Name of the invalid axis.
         axis: String,
@@ -18,7 +19,10 @@ pub enum ShardError {
         what: &'static str,
     },
     /// A spec names an axis that the mesh does not have.
-    #[error("shard_map: {leaf} is split over `{name}`; the mesh has {axes:?}")]
+    #[error(
+        "shard_map: {leaf} is split over `{name}`; the mesh has {axes:?}",
+        leaf = short(.leaf), name = short(.name), axes = short(.axes)
+    )]
     UnknownAxis {
         /// Path of the argument or result leaf.
         leaf: String,
@@ -28,7 +32,10 @@ pub enum ShardError {
         axes: Vec<String>,
     },
     /// A spec uses one mesh axis for more than one split of a tensor.
-    #[error("shard_map: {leaf} is split twice over `{name}`")]
+    #[error(
+        "shard_map: {leaf} is split twice over `{name}`",
+        leaf = short(.leaf), name = short(.name)
+    )]
     Twice {
         /// Path of the argument or result leaf.
         leaf: String,
@@ -37,7 +44,8 @@ pub enum ShardError {
     },
     /// The size of a tensor axis is not a multiple of the number of parts.
     #[error(
-        "shard_map: axis {axis} of {leaf} has size {size}, which {parts} devices along {names:?} do not divide"
+        "shard_map: axis {axis} of {leaf} has size {size}, which {parts} devices along {names:?} do not divide",
+        leaf = short(.leaf), names = short(.names)
     )]
     Divide {
         /// Path of the argument or result leaf.
@@ -52,7 +60,7 @@ pub enum ShardError {
         names: Vec<String>,
     },
     /// A spec has more axes than the tensor.
-    #[error("shard_map: {leaf} has rank {rank}, its spec has {axes} axes")]
+    #[error("shard_map: {leaf} has rank {rank}, its spec has {axes} axes", leaf = short(.leaf))]
     Rank {
         /// Path of the argument or result leaf.
         leaf: String,
@@ -72,7 +80,10 @@ pub enum ShardError {
         given: usize,
     },
     /// An operation failed on one device; the call was aborted on all others.
-    #[error("shard_map: device {device} failed in {operation}: {message}")]
+    #[error(
+        "shard_map: device {device} failed in {operation}: {message}",
+        operation = short(.operation), message = cut(.message, 300)
+    )]
     Device {
         /// Index of the device in mesh order.
         device: usize,
@@ -90,13 +101,13 @@ pub enum ShardError {
         processes: usize,
     },
     /// The rendezvous of the processes failed.
-    #[error("shard_map: processes cannot be joined: {what}")]
+    #[error("shard_map: processes cannot be joined: {what}", what = long(.what))]
     Join {
         /// Missing or refused process, and the reason.
         what: String,
     },
     /// The connection to another process was lost; the call was aborted on all remaining processes.
-    #[error("shard_map: process {process} {how}")]
+    #[error("shard_map: process {process} {how}", how = long(.how))]
     Lost {
         /// Rank of the lost process.
         process: usize,
@@ -104,7 +115,10 @@ pub enum ShardError {
         how: String,
     },
     /// Processes made different calls; nothing was computed.
-    #[error("shard_map: process {process} comes with another {what} than this one: {here}")]
+    #[error(
+        "shard_map: process {process} comes with another {what} than this one: {here}",
+        here = cut(.here, 300)
+    )]
     Mismatch {
         /// Rank of the other process.
         process: usize,
@@ -114,7 +128,10 @@ pub enum ShardError {
         here: String,
     },
     /// Another process rejected the call; nothing was computed.
-    #[error("shard_map: process {process} cannot make this call: {message}")]
+    #[error(
+        "shard_map: process {process} cannot make this call: {message}",
+        message = long(.message)
+    )]
     Refused {
         /// Rank of the process that rejected the call.
         process: usize,

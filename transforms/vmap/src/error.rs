@@ -1,9 +1,8 @@
 //! Errors of `vmap`: invalid arguments and invalid results.
 
-use std::fmt;
-
 use burn_backend::Shape;
 use burn_t4a::ext::tree::TreeError;
+use t4a_algebra::message::{conflicting, first, short};
 use thiserror::Error;
 
 /// Error of a call of [`vmap`](crate::vmap()).
@@ -20,7 +19,10 @@ pub enum VmapError {
     #[error("vmap: {0}")]
     Tree(#[from] TreeError),
     /// The axes are not a prefix of the tree.
-    #[error("{what} {axes} do not fit the tree {structure}")]
+    #[error(
+        "{what} {axes} do not fit the tree {structure}",
+        axes = short(.axes), structure = short(.structure)
+    )]
     Axes {
         /// `in_axes` or `out_axes`.
         what: &'static str,
@@ -30,7 +32,10 @@ pub enum VmapError {
         structure: String,
     },
     /// A leaf does not have the mapped axis.
-    #[error("{what}: leaf {leaf} of shape {shape:?} has no axis {axis}")]
+    #[error(
+        "{what}: leaf {leaf} of shape {shape:?} has no axis {axis}",
+        leaf = short(.leaf), shape = short(.shape)
+    )]
     Axis {
         /// `in_axes` or `out_axes`.
         what: &'static str,
@@ -42,7 +47,7 @@ pub enum VmapError {
         shape: Shape,
     },
     /// The batch sizes of the inputs differ.
-    #[error("batch sizes differ:{}", Listed(*.given, .leaves))]
+    #[error("batch sizes differ:{}", sizes(*.given, .leaves))]
     Sizes {
         /// Size set by the caller.
         given: Option<usize>,
@@ -54,7 +59,8 @@ pub enum VmapError {
     Nothing,
     /// A result requested without a batch axis differs between examples.
     #[error(
-        "out_axes is none for leaf {leaf}, which differs between examples: name the axis of the batch"
+        "out_axes is none for leaf {leaf}, which differs between examples: name the axis of the batch",
+        leaf = short(.leaf)
     )]
     Batched {
         /// Path of the leaf.
@@ -76,7 +82,7 @@ pub enum VmapError {
         problem: &'static str,
     },
     /// The sources of a shuffle are not one example for each example.
-    #[error("pshuffle: {size} numbers below {size} are required, given {sources:?}")]
+    #[error("pshuffle: {size} numbers below {size} are required, {}", wrong_source(.sources, *.size))]
     Sources {
         /// Given sources.
         sources: Vec<usize>,
@@ -111,17 +117,25 @@ impl Mapped {
     }
 }
 
-/// Formats one leaf per line.
-struct Listed<'a>(Option<usize>, &'a [Mapped]);
+/// The required size, a leaf that contradicts it or another leaf, and the number of the other leaves, one per line.
+fn sizes(given: Option<usize>, leaves: &[Mapped]) -> String {
+    let wrong = given.and_then(|size| leaves.iter().find(|leaf| leaf.size() != size));
+    let size = given.map_or_else(String::new, |size| format!("\n  size: {size}"));
+    let shown = match wrong {
+        Some(leaf) => vec![leaf],
+        None => conflicting(leaves, Mapped::size),
+    };
+    let text = |leaf: &&Mapped| {
+        let Mapped { leaf: path, shape, axis } = leaf;
+        format!("{path}: {} along axis {axis} of {shape:?}", leaf.size())
+    };
+    format!("{size}\n  {}", first(&shown, "\n  ", text))
+}
 
-impl fmt::Display for Listed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(size) = self.0 {
-            write!(f, "\n  size: {size}")?;
-        }
-        self.1.iter().try_for_each(|leaf| {
-            let Mapped { leaf: path, shape, axis } = leaf;
-            write!(f, "\n  {path}: {} along axis {axis} of {shape:?}", leaf.size())
-        })
+/// The number of sources if it is wrong, else the first source that is.
+fn wrong_source(sources: &[usize], size: usize) -> String {
+    match sources.iter().enumerate().find(|&(_, &source)| source >= size) {
+        Some((place, source)) if sources.len() == size => format!("number {place} is {source}"),
+        _ => format!("given {}", sources.len()),
     }
 }

@@ -49,6 +49,7 @@ mod list;
 mod tape;
 
 use burn_backend::{DType, Shape};
+use t4a_algebra::message::{cut, differing, first, short};
 use thiserror::Error;
 
 use crate::ext::tree::{Tree, TreeError};
@@ -64,7 +65,7 @@ pub type Result<T, E = CustomError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum CustomError {
     /// A tree of another structure, kind or rank than required.
-    #[error("{rule}: {what}: {error}")]
+    #[error("{rule}: {what}: {error}", rule = short(.rule), error = cut(.error, 300))]
     Tree {
         /// Type of the rule.
         rule: &'static str,
@@ -74,7 +75,10 @@ pub enum CustomError {
         error: TreeError,
     },
     /// Two trees that should be alike have different structures.
-    #[error("{rule}: {what} have the structure {given}, required is {required}")]
+    #[error(
+        "{rule}: {what} have the structure {given}, required is {required}",
+        rule = short(.rule), given = differing(.given, .required), required = differing(.required, .given)
+    )]
     Structure {
         /// Type of the rule.
         rule: &'static str,
@@ -86,7 +90,7 @@ pub enum CustomError {
         required: String,
     },
     /// Tensors of another shape or dtype than their counterparts.
-    #[error("{rule}: {what} do not fit: {}", list(.tensors))]
+    #[error("{rule}: {what} do not fit: {}", list(.tensors), rule = cut(.rule, 64))]
     Tensors {
         /// Type of the rule.
         rule: &'static str,
@@ -98,7 +102,8 @@ pub enum CustomError {
     /// The tangent of a [`CustomVjp`] was requested inside a reverse pass of Burn 0.21, where no other reverse pass can run.
     #[error(
         "{rule}: the tangent of a function with a rule for cotangents needs a reverse pass, and one is active on this \
-         thread: give the function a CustomJvp rule"
+         thread: give the function a CustomJvp rule",
+        rule = short(.rule)
     )]
     InsidePass {
         /// Type of the rule.
@@ -118,12 +123,11 @@ pub struct TensorMismatch {
 }
 
 fn list(tensors: &[TensorMismatch]) -> String {
-    let one = |TensorMismatch { path, given, required }: &TensorMismatch| {
+    first(tensors, ", ", |TensorMismatch { path, given, required }| {
         let [given, required] =
             [given, required].map(|(shape, dtype)| format!("{}{:?}", dtype.name(), shape.to_vec()));
         format!("{path} is {given} instead of {required}")
-    };
-    tensors.iter().map(one).collect::<Vec<_>>().join(", ")
+    })
 }
 
 /// A function whose derivative in reverse mode is written by hand.

@@ -23,6 +23,7 @@ use std::collections::HashSet;
 
 use burn_backend::Backend;
 use burn_t4a::ext::tree::Tree;
+use t4a_algebra::message::short;
 use thiserror::Error;
 
 use crate::backend::Traced;
@@ -39,7 +40,7 @@ pub enum ExportError {
     #[error(transparent)]
     Record(#[from] CompileError),
     /// An instruction has no expansion: random numbers, operations outside of Burn's traits, some layers.
-    #[error("no StableHLO for the instruction {name} of {operands:?}")]
+    #[error("no StableHLO for the instruction {name} of {operands:?}", operands = short(.operands))]
     Instruction {
         /// Name of the method or operation.
         name: &'static str,
@@ -47,7 +48,7 @@ pub enum ExportError {
         operands: Vec<String>,
     },
     /// A dtype that StableHLO does not have.
-    #[error("no StableHLO type for {value}")]
+    #[error("no StableHLO type for {value}", value = short(.value))]
     Type {
         /// Shape and dtype of the value.
         value: String,
