@@ -48,7 +48,7 @@ fn bond() -> Result<T> {
     let spec = Spec::new(legs, FermionNumber(0), 2)?;
     let device = T4aDevice;
     let dense = Tensor::<BurnT4a, 1>::from_data(TensorData::from(dense), (&device, DType::F64));
-    T::from_dense(&spec, &dense.reshape([2, 2, 2, 2]).into(), None, Forbidden::Error(0.0))
+    T::from_tensor(&spec, dense.reshape([2, 2, 2, 2]), Forbidden::Error(0.0))
 }
 
 /// Applies an operator to two legs of a state.

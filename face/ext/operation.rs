@@ -11,7 +11,7 @@
 #![cfg_attr(burn_line = "0.21", doc = "use burn::tensor::Tensor;")]
 #![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::operation};")]
 #![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::operation;")]
-#![cfg_attr(burn_line = "0.22", doc = "use burn_tensor::{Device, Tensor};")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
 //! use operation::{
 //!     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, call_jvp, float,
 //! };

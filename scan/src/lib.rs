@@ -64,7 +64,7 @@ pub mod schedule;
 
 pub use associative::AssociativeScan;
 pub use cell::Cell;
-pub use chain::{LinearChain, LogPartition, ScoredTags};
+pub use chain::{LinearChain, LogPartition, ScoredTags, mask_lengths};
 pub use cumulative::Cumulative;
 pub use error::{CarryLeaf, Result, ScanError, ScanPath};
 pub use kalman::KalmanFilter;

@@ -10,7 +10,7 @@ use t4a_einsum::FloatSemiring;
 use crate::block_sparse::{BlockSparseTensor, Pattern};
 use crate::diag::DiagTensor;
 use crate::error::{Result, StructuredError};
-use crate::graded::GradedTensor;
+use crate::graded::{Forbidden, GradedTensor};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -40,6 +40,18 @@ pub trait Layout: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// Errors of the allocation.
     fn dense<A: Array>(tensor: &Self::Tensor<A>) -> Result<(A, Option<A>)>;
 
+    /// Tensor of dense real and imaginary parts, the inverse of [`Layout::dense`].
+    ///
+    /// # Errors
+    /// `Shape`; `FluxViolation` or `NotStored` with the first entry outside of the structure, unless it is dropped;
+    /// `Invalid` for imaginary parts where the class of tensors is real.
+    fn of_dense<A: Array>(
+        &self,
+        re: &A,
+        im: Option<&A>,
+        forbidden: Forbidden,
+    ) -> Result<Self::Tensor<A>>;
+
     /// One-line description of the structure.
     fn describe(&self) -> String;
 }
@@ -58,6 +70,14 @@ impl<S: Sector> Layout for Spec<S> {
     }
     fn dense<A: Array>(tensor: &GradedTensor<S, A>) -> Result<(A, Option<A>)> {
         tensor.to_dense()
+    }
+    fn of_dense<A: Array>(
+        &self,
+        re: &A,
+        im: Option<&A>,
+        forbidden: Forbidden,
+    ) -> Result<GradedTensor<S, A>> {
+        GradedTensor::from_dense(self, re, im, forbidden)
     }
     fn describe(&self) -> String {
         self.to_string()
@@ -79,6 +99,15 @@ impl Layout for Arc<Pattern> {
     }
     fn dense<A: Array>(tensor: &BlockSparseTensor<A>) -> Result<(A, Option<A>)> {
         Ok((tensor.to_dense()?, None))
+    }
+    fn of_dense<A: Array>(
+        &self,
+        re: &A,
+        im: Option<&A>,
+        forbidden: Forbidden,
+    ) -> Result<BlockSparseTensor<A>> {
+        real("block tensor", im)?;
+        BlockSparseTensor::from_dense(self.clone(), re, forbidden)
     }
     fn describe(&self) -> String {
         format!("{} blocks of axes in parts {:?}", self.blocks().len(), self.legs())
@@ -115,6 +144,27 @@ impl Layout for Classes {
     }
     fn dense<A: Array>(tensor: &DiagTensor<A>) -> Result<(A, Option<A>)> {
         Ok((tensor.to_dense(FloatSemiring::Standard)?, None))
+    }
+    fn of_dense<A: Array>(
+        &self,
+        re: &A,
+        im: Option<&A>,
+        forbidden: Forbidden,
+    ) -> Result<DiagTensor<A>> {
+        let op = "diag";
+        real(op, im)?;
+        let given = re.shape();
+        let size = |&class: &usize| self.payload.get(class).copied().unwrap_or_default();
+        let required: Vec<usize> = self.classes.iter().map(size).collect();
+        if given != required {
+            return Err(StructuredError::Shape { op, required, given });
+        }
+        match forbidden {
+            Forbidden::Error(tolerance) => {
+                DiagTensor::try_from_dense(re, self.classes.clone(), tolerance)
+            }
+            Forbidden::Project => DiagTensor::diag_of(re, self.classes.clone()),
+        }
     }
     fn describe(&self) -> String {
         format!("payload {:?}, axes in classes {:?}", self.payload, self.classes)

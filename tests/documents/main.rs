@@ -4,6 +4,7 @@
 mod bounds;
 mod crates;
 mod errors;
+mod imports;
 mod licences;
 
 use std::collections::HashSet;

@@ -14,9 +14,9 @@
 //! or [`constant`](burn_t4a_jvp::constant):
 //!
 //! ```
+//! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_transforms::derivatives::grad;
-//! use burn_tensor::Tensor;
 //!
 //! let x = Tensor::<BurnT4a, 1>::from_floats([3.0], &T4aDevice);
 //! // d/dx (x · d/dy (x + y)) = 1
@@ -211,9 +211,9 @@ fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
 /// derivative; their gradients are zeros or `false`.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::derivatives::grad;
-/// use burn_tensor::Tensor;
 ///
 /// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
 /// let (a, b) = grad(|(a, b)| (a * b).sum(), (of([1.0, 2.0]), of([3.0, 4.0])))?;
@@ -233,6 +233,18 @@ pub fn grad<B: Backend, P: Tree<B>>(
 
 /// Value of a scalar function and its gradient, see [`grad`].
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::value_and_grad;
+///
+/// let x = Tensor::<BurnT4a, 1>::from_floats([1.0, 2.0], &T4aDevice);
+/// let (value, gradient) = value_and_grad(|x: Tensor<_, 1>| x.powi_scalar(3).sum(), x)?;
+/// assert_eq!(value.into_scalar(), 9.0);
+/// gradient.into_data().assert_eq(&[3.0f32, 12.0].into(), false);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
 /// # Errors
 /// As [`grad`].
 pub fn value_and_grad<B: Backend, P: Tree<B>>(
@@ -244,6 +256,19 @@ pub fn value_and_grad<B: Backend, P: Tree<B>>(
 }
 
 /// Value of a scalar function, auxiliary results (which are not differentiated), and the gradient, see [`grad`].
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::value_and_grad_with;
+///
+/// let x = Tensor::<BurnT4a, 1>::from_floats([1.0, 2.0], &T4aDevice);
+/// let f = |x: Tensor<_, 1>| (x.clone().powi_scalar(3).sum(), x.max());
+/// let (value, largest, gradient) = value_and_grad_with(f, x)?;
+/// assert_eq!((value.into_scalar(), largest.into_scalar()), (9.0, 2.0));
+/// gradient.into_data().assert_eq(&[3.0f32, 12.0].into(), false);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
 ///
 /// # Errors
 /// As [`grad`].
@@ -305,9 +330,9 @@ type Below<B, R> = <R as Tree<Autodiff<B>>>::On<B>;
 /// `f(x)`, and the linear map from its cotangents to cotangents of x.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::derivatives::vjp;
-/// use burn_tensor::Tensor;
 ///
 /// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
 /// let (y, pullback) = vjp(|x| x.clone() * x, of([1.0, 2.0]))?;
@@ -340,9 +365,9 @@ pub type Twice<B, P> = <<P as Tree<B>>::On<Jvp<B>> as Tree<Jvp<B>>>::On<Autodiff
 /// reverse mode. Cost: about twice that of the gradient.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::derivatives::hvp;
-/// use burn_tensor::Tensor;
 ///
 /// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
 /// // Σ x³ has the gradient 3 x² and the Hessian diag(6 x).

@@ -13,9 +13,9 @@
 //! [`root`](burn_t4a::ext::scan::root) with the minimum as the initial value.
 //!
 //! ```
+//! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_transforms::minimise::{Minimise, lbfgs};
-//! use burn_tensor::Tensor;
 //!
 //! // Rosenbrock's function.
 //! let f = |x: Tensor<_, 1>| {
@@ -250,6 +250,18 @@ fn first_step<B: Backend>(gradient: &LeafVector<B>) -> f64 {
 
 /// Local minimum of f near x by L-BFGS. Memory: two vectors of the size of x per stored step.
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::minimise::{Minimise, lbfgs};
+///
+/// // Σ (x − 3)², far from its minimum.
+/// let x = Tensor::<BurnT4a, 1>::zeros([4], &T4aDevice);
+/// let found = lbfgs(|x: Tensor<_, 1>| (x - 3.0).powi_scalar(2).sum(), x, &Minimise::default())?;
+/// assert!(found.converged && (found.x.min().into_scalar() - 3.0).abs() < 1e-4);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
 /// # Errors
 /// [`DerivativeError`](crate::derivatives::DerivativeError) as for [`value_and_grad`], and for integers in x. Missing
 /// convergence is not an error: see [`Minimum::converged`].
@@ -301,6 +313,19 @@ pub fn lbfgs<B: Backend, P: Tree<B>>(
 /// Local minimum of f near x by Newton's method: directions by conjugate gradients on Hessian-vector products, up to a
 /// residual that decreases with the gradient, or up to the first direction of negative curvature. It needs few steps,
 /// each with several products, and memory for a few vectors of the size of x.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::minimise::{Minimise, newton_cg};
+///
+/// let f = |x: Tensor<_, 1>| (x.clone().powi_scalar(4) * 0.25 - x * 8.0).sum();
+/// let x = Tensor::<BurnT4a, 1>::ones([4], &T4aDevice);
+/// // The root of x³ = 8.
+/// let found = newton_cg(f, x, &Minimise::default())?;
+/// assert!(found.converged && (found.x.max().into_scalar() - 2.0).abs() < 1e-4);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
 ///
 /// # Errors
 /// As [`lbfgs`].

@@ -13,11 +13,11 @@
 //! draws.
 //!
 //! ```
-//! use burn_core::module::{Module, Param};
+//! use burn::module::{Module, Param};
+//! use burn::tensor::{Tensor, backend::Backend};
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_transforms::module::{lift, stack};
 //! use burn_t4a_transforms::vmap::{Vmap, vmap};
-//! use burn_tensor::{Tensor, backend::Backend};
 //!
 //! #[derive(Module, Debug)]
 //! struct Scale<B: Backend> {
@@ -251,6 +251,23 @@ fn write<B: Backend, M: Module<B>>(
 ///
 /// Float parameters require a gradient where those of the template do.
 ///
+/// ```
+/// use burn::nn::LinearConfig;
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::jvp::Jvp;
+/// use burn_t4a_transforms::module::lift;
+///
+/// type B = BurnT4a;
+/// let layer = LinearConfig::new(3, 2).init::<B>(&T4aDevice);
+/// let template = LinearConfig::new(3, 2).init::<Jvp<B>>(&T4aDevice);
+/// let lifted = lift(&layer, template)?;
+/// let (x, y) = (Tensor::<B, 2>::ones([1, 3], &T4aDevice), Tensor::ones([1, 3], &T4aDevice));
+/// let [a, b] = [layer.forward(x).into_data(), lifted.forward(y).into_data()];
+/// a.assert_eq(&b, true);
+/// # Ok::<(), burn_t4a_transforms::module::ModuleError>(())
+/// ```
+///
 /// # Errors
 /// [`ModuleError::Count`], [`ModuleError::Parameter`].
 pub fn lift<B: Backend, D: Around<B>, M: Module<B>, N: Module<D>>(
@@ -292,6 +309,21 @@ macro_rules! of_kind {
 /// first.
 ///
 /// Cost: one copy of the parameters.
+///
+/// ```
+/// use burn::nn::LinearConfig;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::module::{member, stack};
+/// use burn_t4a_transforms::vmap::Vmap;
+///
+/// type B = BurnT4a;
+/// let config = LinearConfig::new(3, 2);
+/// let layers = [config.init::<B>(&T4aDevice), config.init(&T4aDevice)];
+/// let ensemble = stack(&layers, config.init::<Vmap<B>>(&T4aDevice))?;
+/// let second = member(&ensemble, 1, config.init::<B>(&T4aDevice))?;
+/// second.weight.val().into_data().assert_eq(&layers[1].weight.val().into_data(), true);
+/// # Ok::<(), burn_t4a_transforms::module::ModuleError>(())
+/// ```
 ///
 /// # Errors
 /// [`ModuleError::Empty`], [`ModuleError::Count`], [`ModuleError::Parameter`].
@@ -368,11 +400,11 @@ pub fn member<B: Backend, M: Module<Vmap<B>>, N: Module<B>>(
 /// and [`Parameters::onto`] writes them to a template on that backend.
 ///
 /// ```
-/// use burn_core::module::{Module, Param};
+/// use burn::module::{Module, Param};
+/// use burn::tensor::{Tensor, backend::Backend};
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::derivatives::grad;
 /// use burn_t4a_transforms::module::Parameters;
-/// use burn_tensor::{Tensor, backend::Backend};
 ///
 /// #[derive(Module, Debug)]
 /// struct Scale<B: Backend> {

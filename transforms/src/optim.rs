@@ -6,11 +6,11 @@
 //! those of Burn 0.21: [`Sgd`] as `SgdConfig`, [`Adam`] as `AdamConfig`, or `AdamWConfig` with [`Adam::decoupled`].
 //!
 //! ```
+//! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_transforms::compile::{Traced, compile};
 //! use burn_t4a_transforms::derivatives::grad;
 //! use burn_t4a_transforms::optim::{Adam, AdamState};
-//! use burn_tensor::Tensor;
 //!
 //! type T = Traced<BurnT4a>;
 //! type State<B> = AdamState<B, Tensor<B, 1>>;
@@ -366,6 +366,18 @@ impl Adam {
 }
 
 /// Gradients scaled so that their norm over all leaves is `norm` at most.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::optim::clip_by_global_norm;
+///
+/// // The norm over both leaves is 5.
+/// let of = |x: f32| Tensor::<BurnT4a, 1>::from_floats([x], &T4aDevice);
+/// let (a, b) = clip_by_global_norm((of(3.0), of(4.0)), 1.0)?;
+/// assert!((a.into_scalar() - 0.6).abs() < 1e-6 && (b.into_scalar() - 0.8).abs() < 1e-6);
+/// # Ok::<(), burn_t4a_transforms::optim::OptimError>(())
+/// ```
 ///
 /// # Errors
 /// [`OptimError::Tree`] if a leaf holds integers or booleans, [`OptimError::Norm`] unless the norm is positive.

@@ -7,7 +7,7 @@
 //! ```
 //! use burn_t4a_022_ext::einsum::{LogSumExp, semiring_einsum};
 //! use burn_t4a_022_ext::linalg::svd;
-//! use burn_tensor::{Device, Tensor};
+//! use burn::tensor::{Device, Tensor};
 //!
 //! let device = Device::flex().autodiff();
 //! let scores = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0]], &device).require_grad();

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use burn_t4a_022_ext::nn;
-//! use burn_tensor::{Device, Tensor};
+//! use burn::tensor::{Device, Tensor};
 //!
 //! let device = Device::flex().autodiff();
 //! let x = Tensor::<2>::from_floats([[0.0, 1.0, 2.0]], &device).require_grad();

@@ -117,7 +117,7 @@ pub fn call_jvp<O: Operation, const D: usize>(
 /// use burn_t4a_022_ext::linalg::cholesky;
 /// use burn_t4a_022_ext::operation::{float, route};
 /// use burn_t4a_022_ext::route::{Path, Reason};
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// let l = cholesky(Tensor::<2>::eye(3, &Device::flex()))?;
 /// let route = route(&float(l)).expect("the engine keeps routes");

@@ -1,12 +1,37 @@
 //! Linear chains of tags: conditional random fields, hidden Markov models.
 
-use burn_tensor::{Int, Tensor};
+use burn_tensor::backend::Backend;
+use burn_tensor::{Bool, Int, Tensor};
 use t4a_einsum::agree;
 pub use t4a_scan::ScoredTags;
 
 use crate::ext::Result;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
+
+/// Length of each sequence, from a mask `[batch, length]` that is true at the steps of a sequence; padding follows it. For
+/// functions with an argument `lengths`.
+///
+/// The mask is copied to the host, so that a compiled function cannot contain this call.
+///
+/// # Errors
+/// `Tensor` for a sequence without steps, and for a step after padding, with the first place.
+///
+/// ```
+/// use burn::tensor::{Bool, Tensor};
+/// use burn_t4a::models::mask_lengths;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// let words = [[true, true, true], [true, false, false]];
+/// let mask = Tensor::<BurnT4a, 2, Bool>::from_data(words, &T4aDevice);
+/// assert_eq!(mask_lengths(mask)?, [3, 1]);
+/// # Ok::<(), burn_t4a::ext::ExtError>(())
+/// ```
+pub fn mask_lengths<B: Backend>(mask: Tensor<B, 2, Bool>) -> Result<Vec<usize>> {
+    let [_, length] = mask.dims();
+    let mask: Vec<bool> = mask.into_data().iter::<bool>().collect();
+    Ok(t4a_scan::mask_lengths(&mask, length)?)
+}
 
 /// A batch of linear chains. A tag sequence `y` has the score
 /// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]` and the probability `exp(score − ln Z)`.
@@ -94,6 +119,19 @@ impl<B: Operations> LinearChain<B> {
     /// As [`score`](Self::score).
     pub fn log_likelihood(&self, tags: &[Vec<usize>]) -> Result<Tensor<B, 1>> {
         Ok(self.0.log_likelihood(tags)?.tensor::<1>()?)
+    }
+
+    /// Tags of each sequence, from a tensor `[batch, length]`, for [`score`](Self::score) and
+    /// [`log_likelihood`](Self::log_likelihood). Elements after the end of a sequence are ignored.
+    ///
+    /// The tags are copied to the host, so that a compiled function cannot contain this call.
+    ///
+    /// # Errors
+    /// `Tensor` for a tensor of another shape, and for a negative tag, with the first place.
+    pub fn padded_tags(&self, tags: Tensor<B, 2, Int>) -> Result<Vec<Vec<usize>>> {
+        let shape = tags.dims();
+        let tags: Vec<i64> = tags.into_data().iter::<i64>().collect();
+        Ok(self.0.padded_tags(&tags, shape)?)
     }
 
     /// Probability of each tag at each step, shape `[batch, length, tags]`; 0 after the end. Differentiable.

@@ -44,6 +44,8 @@ macro_rules! tensors {
             #[cfg(feature = "module")]
             pub(crate) type Crf = burn_t4a::models::Crf<Tape>;
             #[cfg(feature = "module")]
+            pub(crate) use burn_t4a::models::CrfConfig;
+            #[cfg(feature = "module")]
             pub(crate) type LowRankLinear = burn_t4a::models::LowRankLinear<Tape>;
 
             pub(crate) fn numbers<B: Backend, const D: usize>(

@@ -4,7 +4,6 @@ use burn_autodiff::Autodiff;
 use burn_backend::{DType, Distribution};
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::einsum::einsum as dense_einsum;
-use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::structured::*;
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::Tensor;
@@ -44,15 +43,49 @@ fn contractions_are_dense_einsums() {
         let network = network.to_tensor::<2>().unwrap();
         close("einsum", &numbers(network), &numbers(want.transpose()), 1e-12);
         // Round trip through the dense array, which is zero outside of the allowed blocks.
-        let dense: Floats<B> = dx.clone().into();
-        let back = G::<B>::from_dense(x.spec(), &dense, None, Forbidden::Error(0.0)).unwrap();
-        close("from_dense", &numbers(back.flat()), &numbers(x.flat()), 0.0);
+        let back = G::<B>::from_tensor(x.spec(), dx.clone(), Forbidden::Error(0.0)).unwrap();
+        close("from_tensor", &numbers(back.flat()), &numbers(x.flat()), 0.0);
         if dx.shape().num_elements() > x.spec().len() {
-            let off: Floats<B> = (dx + 0.5).into();
-            let error = G::<B>::from_dense(x.spec(), &off, None, Forbidden::Error(1e-9));
-            assert!(matches!(error, Err(StructuredError::FluxViolation { .. })));
+            let (off, tolerance) = (dx + 0.5, Forbidden::Error(1e-9));
+            let error = G::<B>::from_tensor(x.spec(), off.clone(), tolerance).unwrap_err();
+            assert!(matches!(error, StructuredError::FluxViolation { .. }));
+            let kept = G::<B>::from_tensor(x.spec(), off, Forbidden::Project).unwrap();
+            close("project", &numbers(kept.flat()), &numbers(x.flat() + 0.5), 1e-15);
         }
     }
+}
+
+/// Block-sparse and diagonal tensors: the stored entries, an error or a projection for others.
+#[test]
+fn dense_tensors_become_structured_ones() {
+    let dense = Tensor::<B, 2>::from_floats(
+        [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [0.0, 0.0, 4.0]],
+        &T4aDevice,
+    );
+    let exact = Forbidden::Error(0.0);
+    let rejected = |error: StructuredError, place: [usize; 2]| match error {
+        StructuredError::NotStored { index, value, .. } => {
+            assert_eq!((&index[..], value), (&place[..], 2.0))
+        }
+        error => panic!("{error}"),
+    };
+    // Blocks of sizes 2 and 1 along both axes; the two diagonal ones are stored.
+    let pattern = Pattern::new(vec![vec![2, 1]; 2], vec![vec![0, 0], vec![1, 1]]).unwrap();
+    let pattern = std::sync::Arc::new(pattern);
+    rejected(
+        BlockSparseTensor::<B>::from_tensor(&pattern, dense.clone(), exact).unwrap_err(),
+        [0, 2],
+    );
+    let blocks = BlockSparseTensor::<B>::from_tensor(&pattern, dense.clone(), Forbidden::Project);
+    assert_eq!(numbers(blocks.unwrap().flat()), [1.0, 0.0, 0.0, 3.0, 4.0]);
+    let classes = Classes { payload: vec![3], classes: vec![0, 0] };
+    rejected(DiagTensor::<B>::from_tensor(&classes, dense.clone(), exact).unwrap_err(), [0, 2]);
+    let diagonal =
+        DiagTensor::<B>::from_tensor(&classes, dense.clone(), Forbidden::Project).unwrap();
+    assert_eq!(numbers(diagonal.flat()), [1.0, 3.0, 4.0]);
+    let other = Classes { payload: vec![2], classes: vec![0, 0] };
+    let error = DiagTensor::<B>::from_tensor(&other, dense, Forbidden::Project).unwrap_err();
+    assert!(matches!(error, StructuredError::Shape { .. }), "{error}");
 }
 
 #[test]

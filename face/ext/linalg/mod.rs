@@ -17,7 +17,7 @@
     doc = "    burn::tensor::Tensor<burn::backend::Autodiff<BurnT4a>, D>;"
 )]
 #![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::linalg;")]
-#![cfg_attr(burn_line = "0.22", doc = "use burn_tensor::{Device, Tensor};")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
 //!
 #![cfg_attr(burn_line = "0.21", doc = "let device = T4aDevice;")]
 #![cfg_attr(burn_line = "0.22", doc = "let device = Device::flex().autodiff();")]
@@ -40,7 +40,7 @@
     doc = "type Tensor<const D: usize> = burn::tensor::Tensor<BurnT4a, D>;"
 )]
 #![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::linalg;")]
-#![cfg_attr(burn_line = "0.22", doc = "use burn_tensor::{Device, Tensor};")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
 //!
 #![cfg_attr(burn_line = "0.21", doc = "let device = T4aDevice;")]
 #![cfg_attr(burn_line = "0.22", doc = "let device = Device::flex();")]

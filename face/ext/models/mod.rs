@@ -18,9 +18,9 @@ mod gaussian_process;
 #[cfg(all(feature = "linalg", feature = "module"))]
 mod low_rank;
 
-pub use chain::{LinearChain, ScoredTags};
+pub use chain::{LinearChain, ScoredTags, mask_lengths};
 #[cfg(feature = "module")]
-pub use crf::Crf;
+pub use crf::{Crf, CrfConfig};
 #[cfg(feature = "linalg")]
 pub use gaussian_process::GaussianProcess;
 #[cfg(all(feature = "linalg", feature = "module"))]

@@ -23,7 +23,7 @@
 #![cfg_attr(burn_line = "0.21", doc = "type Tensor<const D: usize> = burn::tensor::Tensor<B, D>;")]
 #![cfg_attr(burn_line = "0.21", doc = "type BurnMps = networks::BurnMps<B, networks::sector::U1>;")]
 #![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::networks;")]
-#![cfg_attr(burn_line = "0.22", doc = "use burn_tensor::{Device, Tensor};")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
 #![cfg_attr(burn_line = "0.22", doc = "type BurnMps = networks::BurnMps<networks::sector::U1>;")]
 //! use networks::sites::{Sites, spin_half};
 //! use networks::{BurnChain, Dmrg, DmrgOptions, Mps, Sum};

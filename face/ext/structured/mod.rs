@@ -6,6 +6,7 @@
 //! | tensors graded by charges, and their operations | [`GradedTensor`], [`einsum`] |
 //! | known nonzero blocks; equal indices | [`BlockSparseTensor`] of a [`Pattern`]; [`DiagTensor`], [`diag_einsum`] |
 //! | conversion from and to Burn tensors, gradients, tangents | [`Structured`] |
+//! | singular values as Burn tensors, entropies | [`BurnBond`] |
 //! | truncation over all sectors | [`BondTruncation`] |
 //! | parameter of a Burn module | `Weights`, feature `module` |
 //!
@@ -23,7 +24,7 @@
     doc = "    burn::tensor::Tensor<burn::backend::Autodiff<BurnT4a>, D>;"
 )]
 #![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::structured;")]
-#![cfg_attr(burn_line = "0.22", doc = "use burn_tensor::{Device, Tensor};")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
 //! use structured::{Direction, GradedTensor, Leg, Spec, Structured, U1};
 //!
 //! // A map on two spins that keeps the magnetisation: 1 + 4 + 1 entries of 16.
@@ -58,6 +59,6 @@ pub use t4a_structured::{
     Sector, Spec, Stacked, StructuredError, Svd, Trivial, Truncated, U1, Z2, Zn, clear_plans,
     diag_einsum, einsum,
 };
-pub use tensor::{BlockSparseTensor, DiagTensor, DualTensor, GradedTensor, Structured};
+pub use tensor::{BlockSparseTensor, BurnBond, DiagTensor, DualTensor, GradedTensor, Structured};
 #[cfg(feature = "module")]
 pub use weights::Weights;

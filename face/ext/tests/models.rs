@@ -73,7 +73,7 @@ mod layers {
     use burn_tensor::DType;
 
     use super::super::ext::linalg;
-    use super::super::{Crf, LowRankLinear, device};
+    use super::super::{Crf, CrfConfig, LowRankLinear, device};
     use super::*;
 
     #[test]
@@ -98,6 +98,38 @@ mod layers {
         let (tags, _) = chain(&crf).viterbi().unwrap();
         assert_eq!(tags.to_data().iter::<i64>().collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1]);
         assert!(numbers(chain(&crf).log_likelihood(&truth).unwrap())[0] > -0.5);
+    }
+
+    /// The loss and the prediction of masked tensors are those of each sentence alone.
+    #[test]
+    fn masked_batches_are_their_sequences() {
+        let crf: Crf = CrfConfig::new(3).with_range(1.0).init(&device());
+        let x = tensor(&scores(24, 11), [2, 4, 3]).cast(DType::F32);
+        let tags = Tensor::from_ints([[2, 0, 1, 1], [1, 2, -5, 9]], &device());
+        let mask = |rows: [[bool; 4]; 2]| Tensor::from_data(rows, &device());
+        let padded = mask([[true; 4], [true, true, false, false]]);
+        let alone = |from: Tensor<3>, tags: &[usize]| {
+            let chain = crf.chain(from, None).unwrap();
+            let (best, _) = chain.viterbi().unwrap();
+            let best: Vec<i64> = best.into_data().iter::<i64>().collect();
+            (numbers(chain.log_likelihood(&[tags.to_vec()]).unwrap())[0], best)
+        };
+        let (long, first) = alone(x.clone().narrow(0, 0, 1), &[2, 0, 1, 1]);
+        let (short, second) = alone(x.clone().narrow(0, 1, 1).narrow(1, 0, 2), &[1, 2]);
+        let loss = crf.forward(x.clone(), tags.clone(), Some(padded.clone())).unwrap();
+        let (given, required) = (numbers(loss)[0], -(long + short) / 2.0);
+        assert!((given - required).abs() < 1e-5, "{given} and {required}");
+        let best = crf.decode(x.clone(), Some(padded)).unwrap().into_data();
+        let best: Vec<i64> = best.iter::<i64>().collect();
+        assert_eq!((&best[..4], &best[4..6], &best[6..]), (&first[..], &second[..], &[0, 0][..]));
+        // Without a mask the padding of the second sequence counts as tags.
+        let text = crf.forward(x.clone(), tags.clone(), None).unwrap_err().to_string();
+        assert!(text.contains("sequence 1, step 2: tag -5"), "{text}");
+        let hole = mask([[true; 4], [true, false, true, false]]);
+        let text = crf.forward(x.clone(), tags.clone(), Some(hole)).unwrap_err().to_string();
+        assert!(text.contains("sequence 1"), "{text}");
+        let short = Tensor::from_data([[true; 3]; 2], &device());
+        assert!(crf.forward(x, tags, Some(short)).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 // kernel      ln Z on the engine
 // messages    forward and backward messages; checks of the operands
+// padded      lengths and tags of padded arrays
 // partition   LogPartition: ln Z as one operation, whose derivatives are marginals
 
 use std::cmp::Ordering;
@@ -21,9 +22,11 @@ use t4a_tensor::{AnyTensor, DType, Tensor};
 
 mod kernel;
 mod messages;
+mod padded;
 mod partition;
 
 pub use messages::LinearChain;
+pub use padded::mask_lengths;
 pub use partition::LogPartition;
 
 use messages::{Result, check, check_tags, meta, only, rejected, same_dtype};

@@ -39,9 +39,8 @@ pub struct Truncated<S, A> {
 /// | [`min_per_sector`](BondTruncation::min_per_sector) | | |
 ///
 /// ```
-/// use t4a_linalg::svd::Truncation;
 /// use t4a_structured::BondTruncation;
-/// let policy = BondTruncation::from(Truncation::new().max_dim(2)).degeneracy(1e-8);
+/// let policy = BondTruncation::new().max_dim(2).degeneracy(1e-8);
 /// // Numbers of kept values by sector.
 /// assert_eq!(policy.dims(&[&[3.0, 1.0], &[1.0]]), [1, 0]);
 /// assert_eq!(policy.min_per_sector(1).dims(&[&[3.0, 1.0], &[1.0]]), [1, 1]);
@@ -75,6 +74,36 @@ impl BondTruncation {
     /// Policy that keeps all values.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Keeps at most this many values (at least 1) over all sectors; ties are split.
+    pub fn max_dim(self, max_dim: usize) -> Self {
+        Self { policy: self.policy.max_dim(max_dim), ..self }
+    }
+
+    /// Keeps at least this many values over all sectors, or all if there are fewer.
+    pub fn min_dim(self, min_dim: usize) -> Self {
+        Self { policy: self.policy.min_dim(min_dim), ..self }
+    }
+
+    /// Drops `dᵢ ≤ cutoff`.
+    pub fn cutoff(self, cutoff: f64) -> Self {
+        Self { policy: self.policy.cutoff(cutoff), ..self }
+    }
+
+    /// Drops `dᵢ ≤ cutoff · d₀` with the largest value d₀ of all sectors.
+    pub fn relative_cutoff(self, cutoff: f64) -> Self {
+        Self { policy: self.policy.relative_cutoff(cutoff), ..self }
+    }
+
+    /// Drops the smallest values as long as the sum of their squares is `≤ weight`.
+    pub fn discarded_weight(self, weight: f64) -> Self {
+        Self { policy: self.policy.discarded_weight(weight), ..self }
+    }
+
+    /// Drops the smallest values as long as the sum of their squares is `≤ weight · Σ dᵢ²`.
+    pub fn relative_discarded_weight(self, weight: f64) -> Self {
+        Self { policy: self.policy.relative_discarded_weight(weight), ..self }
     }
 
     /// Keeps at least this many values of each sector, or all if it has fewer.

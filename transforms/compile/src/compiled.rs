@@ -39,9 +39,9 @@ pub struct Compiled<B: Backend, I, O, F> {
 /// that tensor.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_t4a_compile::{Traced, compile};
-/// use burn_tensor::Tensor;
+/// use burn_t4a_transforms::compile::{Traced, compile};
 ///
 /// type B = BurnT4a;
 /// let f = compile(|x: Tensor<Traced<B>, 1>| (x.clone() * 2.0).exp() - x);
@@ -50,7 +50,7 @@ pub struct Compiled<B: Backend, I, O, F> {
 /// let again = f.call(x)?;
 /// again.into_data().assert_eq(&first.into_data(), true);
 /// assert_eq!((f.counters().traces, f.counters().hits), (1, 1));
-/// # Ok::<(), burn_t4a_compile::CompileError>(())
+/// # Ok::<(), burn_t4a_transforms::compile::CompileError>(())
 /// ```
 pub fn compile<B: Backend, I: Tree<Traced<B>>, O: Tree<Traced<B>>, F: Fn(I) -> O>(
     function: F,
@@ -92,9 +92,9 @@ where
     /// cache slots of their own, up to [`Compiled::capacity`], so they do not evict programs of other shapes.
     ///
     /// ```
+    /// use burn::tensor::Tensor;
     /// use burn_t4a::{BurnT4a, T4aDevice};
-    /// use burn_t4a_compile::{Traced, compile};
-    /// use burn_tensor::Tensor;
+    /// use burn_t4a_transforms::compile::{Traced, compile};
     ///
     /// type B = BurnT4a;
     /// let f = compile(|x: Tensor<Traced<B>, 2>| x.mean_dim(0)).dynamic(0, 0, "batch");
@@ -103,7 +103,7 @@ where
     ///     y.into_data().assert_eq(&[[1.0f32; 3]].into(), true);
     /// }
     /// assert_eq!((f.counters().traces, f.counters().hits), (4, 2));
-    /// # Ok::<(), burn_t4a_compile::CompileError>(())
+    /// # Ok::<(), burn_t4a_transforms::compile::CompileError>(())
     /// ```
     pub fn dynamic(mut self, leaf: usize, axis: usize, name: &str) -> Self {
         self.names.add(leaf, axis, name);

@@ -8,7 +8,7 @@
 //! ```
 //! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_t4a_compile::{Traced, compile};
+//! use burn_t4a_transforms::compile::{Traced, compile};
 //!
 //! type T = Tensor<Traced<BurnT4a>, 1>;
 //! let f = compile(|(x, y): (T, T)| ((x.clone() * 2.0 + y).tanh() * x).sum());
@@ -17,7 +17,7 @@
 //! let again = f.call((of([0.1, 0.2, 0.3]), of([1.0, 1.0, 1.0])))?;
 //! assert_eq!(first.into_scalar(), again.into_scalar());
 //! assert_eq!((f.counters().traces, f.counters().hits), (1, 1));
-//! # Ok::<(), burn_t4a_compile::CompileError>(())
+//! # Ok::<(), burn_t4a_transforms::compile::CompileError>(())
 //! ```
 //!
 //! | task | |

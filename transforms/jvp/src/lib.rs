@@ -7,7 +7,7 @@
 //! ```
 //! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_t4a_jvp::{Jvp, jvp};
+//! use burn_t4a_transforms::jvp::{Jvp, jvp};
 //!
 //! type T = Tensor<Jvp<BurnT4a>, 1>;
 //! let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
@@ -15,7 +15,7 @@
 //! let f = |x: T| x.powi_scalar(3).sum();
 //! let (y, slope): (Tensor<BurnT4a, 1>, _) = jvp(f, of([1.0, 2.0]), of([1.0, 10.0]))?;
 //! assert_eq!((y.into_scalar(), slope.into_scalar()), (9.0, 123.0));
-//! # Ok::<(), burn_t4a_jvp::JvpError>(())
+//! # Ok::<(), burn_t4a_transforms::jvp::JvpError>(())
 //! ```
 //!
 //! | task | |

@@ -16,16 +16,16 @@ use crate::primitive::{JvpTensor, zeros_like};
 /// own, which keeps nested derivatives apart; nesting two of the same type is an error.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_t4a_jvp::jvp;
-/// use burn_tensor::Tensor;
+/// use burn_t4a_transforms::jvp::jvp;
 ///
 /// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
 /// let (x, v) = ((of([2.0, 3.0]), of([0.0, 0.0])), (of([1.0, 0.0]), of([0.0, 1.0])));
 /// let (y, dy) = jvp(|(a, b)| a * b.exp(), x, v)?;
 /// y.into_data().assert_eq(&[2.0f32, 3.0].into(), false);
 /// dy.into_data().assert_eq(&[1.0f32, 3.0].into(), false);
-/// # Ok::<(), burn_t4a_jvp::JvpError>(())
+/// # Ok::<(), burn_t4a_transforms::jvp::JvpError>(())
 /// ```
 ///
 /// Cost: about one additional evaluation of the operations whose operands have tangents.
@@ -55,16 +55,16 @@ type OnInner<B, R> = <R as Tree<Jvp<B>>>::On<B>;
 /// The map keeps the primals and evaluates f again in every call, since an eager backend records no program.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_t4a_jvp::linearize;
-/// use burn_tensor::Tensor;
+/// use burn_t4a_transforms::jvp::linearize;
 ///
 /// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
 /// let (y, push) = linearize(|x| x.clone() * x, of([2.0, 3.0]))?;
 /// y.into_data().assert_eq(&[4.0f32, 9.0].into(), false);
 /// push(of([1.0, 0.0]))?.into_data().assert_eq(&[4.0f32, 0.0].into(), false);
 /// push(of([0.0, 1.0]))?.into_data().assert_eq(&[0.0f32, 6.0].into(), false);
-/// # Ok::<(), burn_t4a_jvp::JvpError>(())
+/// # Ok::<(), burn_t4a_transforms::jvp::JvpError>(())
 /// ```
 ///
 /// # Errors

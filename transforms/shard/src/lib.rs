@@ -7,8 +7,8 @@
 //! ```
 //! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_t4a_compile::Traced;
-//! use burn_t4a_shard::{Mesh, PartitionSpec, shard_map};
+//! use burn_t4a_transforms::compile::Traced;
+//! use burn_t4a_transforms::shard::{Mesh, PartitionSpec, shard_map};
 //!
 //! type B = BurnT4a;
 //! let mesh = Mesh::new([("data", 2), ("model", 2)])?;
@@ -23,7 +23,7 @@
 //! y.into_data().assert_eq(&whole.into_data(), true);
 //! // Nothing has to move.
 //! assert_eq!(f.plan((x.clone(), x))?.bytes(), 0);
-//! # Ok::<(), burn_t4a_shard::ShardError>(())
+//! # Ok::<(), burn_t4a_transforms::shard::ShardError>(())
 //! ```
 //!
 //! Across processes ([`Sharded::across`]) every process runs the same program: it calls the same functions in the same

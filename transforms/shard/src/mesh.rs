@@ -8,11 +8,11 @@ use crate::spec::Split;
 /// Grid of devices with named axes; device indices are row-major.
 ///
 /// ```
-/// use burn_t4a_shard::Mesh;
+/// use burn_t4a_transforms::shard::Mesh;
 ///
 /// let mesh = Mesh::new([("data", 2), ("model", 4)])?;
 /// assert_eq!(mesh.devices(), 8);
-/// # Ok::<(), burn_t4a_shard::ShardError>(())
+/// # Ok::<(), burn_t4a_transforms::shard::ShardError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mesh {

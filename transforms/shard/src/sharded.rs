@@ -144,8 +144,9 @@ where
     ///
     /// use burn::tensor::Tensor;
     /// use burn_t4a::{BurnT4a, T4aDevice};
-    /// use burn_t4a_compile::Traced;
-    /// use burn_t4a_shard::{Mesh, Processes, Rendezvous, ShardError, PartitionSpec, shard_map};
+    /// use burn_t4a_transforms::compile::Traced;
+    /// use burn_t4a_transforms::shard::{Mesh, PartitionSpec, Processes, Rendezvous, ShardError};
+    /// use burn_t4a_transforms::shard::shard_map;
     ///
     /// type B = BurnT4a;
     /// // What each process does.

@@ -11,7 +11,7 @@ use crate::mesh::Mesh;
 /// split; the tensor is replicated along mesh axes that are not named.
 ///
 /// ```
-/// use burn_t4a_shard::PartitionSpec;
+/// use burn_t4a_transforms::shard::PartitionSpec;
 ///
 /// // [batch, features]: every device along `data` has a part of the batch.
 /// let x = PartitionSpec::split(["data", ""]);

@@ -169,9 +169,9 @@ pub(super) fn one_dtype<B: Backend>(
 /// results.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::derivatives::jacfwd_tree;
-/// use burn_tensor::Tensor;
 ///
 /// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
 /// let f = |(a, b): (Tensor<_, 1>, Tensor<_, 1>)| (a.clone() * b, a.sum());
@@ -211,6 +211,18 @@ pub fn jacfwd_tree<B: Backend, P: Tree<B>, R: Tree<Jvp<B>>>(
 /// Jacobian of a function on trees in reverse mode: one evaluation of f and one reverse pass per element of the
 /// results. Efficient for few results and many arguments.
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::jacrev_tree;
+///
+/// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+/// let f = |(a, b): (Tensor<_, 1>, Tensor<_, 1>)| (a * b).sum();
+/// let j = jacrev_tree(f, (of([1.0, 2.0]), of([3.0, 4.0])))?;
+/// j.matrix().into_data().assert_eq(&[[3.0f32, 4.0, 1.0, 2.0]].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
 /// # Errors
 /// As [`jacfwd_tree`].
 pub fn jacrev_tree<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
@@ -238,6 +250,19 @@ pub fn jacrev_tree<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
 }
 
 /// Hessian of a scalar function on trees: one [`hvp`] per element of x.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::hessian_tree;
+///
+/// let of = |x: f32| Tensor::<BurnT4a, 1>::from_floats([x], &T4aDevice);
+/// // The second derivatives of a² b are 2 b, 2 a and 0.
+/// let f = |(a, b): (Tensor<_, 1>, Tensor<_, 1>)| (a.clone() * a * b).sum();
+/// let h = hessian_tree(f, (of(3.0), of(5.0)))?;
+/// h.matrix().into_data().assert_eq(&[[10.0f32, 6.0], [6.0, 0.0]].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
 ///
 /// # Errors
 /// As [`hvp`]; [`DerivativeError::DTypes`].
@@ -269,9 +294,9 @@ fn rank(function: &'static str, required: usize, given: usize) -> Result<()> {
 /// few arguments and many results. Use [`jacfwd_tree`] for trees.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::derivatives::jacfwd;
-/// use burn_tensor::Tensor;
 ///
 /// let x = Tensor::<BurnT4a, 1>::from_floats([2.0, 3.0], &T4aDevice);
 /// let j: Tensor<BurnT4a, 2> = jacfwd(|x| x.clone() * x, x)?;
@@ -292,6 +317,17 @@ pub fn jacfwd<B: Backend, const D: usize, const E: usize, const K: usize>(
 /// Jacobian ∂y/∂x of a function of one tensor, `[y…, x…]`, in reverse mode: one evaluation of f and one reverse pass per
 /// element of y. Efficient for few results and many arguments. Use [`jacrev_tree`] for trees.
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::jacrev;
+///
+/// let x = Tensor::<BurnT4a, 1>::from_floats([2.0, 3.0], &T4aDevice);
+/// let j: Tensor<BurnT4a, 2> = jacrev(|x| x.clone() * x, x)?;
+/// j.into_data().assert_eq(&[[4.0f32, 0.0], [0.0, 6.0]].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
 /// # Errors
 /// [`DerivativeError::Rank`] unless `K = E + D`.
 pub fn jacrev<B: Backend, const D: usize, const E: usize, const K: usize>(
@@ -303,6 +339,17 @@ pub fn jacrev<B: Backend, const D: usize, const E: usize, const K: usize>(
 }
 
 /// Hessian of a scalar function of one tensor, `[x…, x…]`: one [`hvp`] per element of x. Use [`hessian_tree`] for trees.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::hessian;
+///
+/// let x = Tensor::<BurnT4a, 1>::from_floats([2.0, 3.0], &T4aDevice);
+/// let h: Tensor<BurnT4a, 2> = hessian(|x: Tensor<_, 1>| x.powi_scalar(3).sum(), x)?;
+/// h.into_data().assert_eq(&[[12.0f32, 0.0], [0.0, 18.0]].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
 ///
 /// # Errors
 /// [`DerivativeError::Rank`] unless `K = 2 D`; as [`hvp`].

@@ -9,7 +9,7 @@ use crate::error::VmapError;
 /// Mapped axes of the leaves of a tree: one for all leaves, or one per subtree.
 ///
 /// ```
-/// use burn_t4a_vmap::Axes;
+/// use burn_t4a_transforms::vmap::Axes;
 /// let axes = Axes::from((0, None, [1, -1]));
 /// assert_eq!(axes.to_string(), "(0, none, (1, -1))");
 /// ```

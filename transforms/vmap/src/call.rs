@@ -22,9 +22,9 @@ use crate::tensor::VmapTensor;
 /// batch axis, by default axis 0 of every leaf. See [`Vmap`] for the operations that `f` must not use.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_t4a_vmap::{Vmap, vmap};
-/// use burn_tensor::Tensor;
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
 ///
 /// type V = Vmap<BurnT4a>;
 /// let a = Tensor::<BurnT4a, 3>::ones([7, 2, 3], &T4aDevice);
@@ -34,7 +34,7 @@ use crate::tensor::VmapTensor;
 /// let map = vmap(product).in_axes((0, None)).out_axes(-1).chunk(2);
 /// let c: Tensor<BurnT4a, 3> = map.call((a, b))?;
 /// assert_eq!(c.dims(), [2, 4, 7]);
-/// # Ok::<(), burn_t4a_vmap::VmapError>(())
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
 /// ```
 pub fn vmap<F>(f: F) -> Vectorized<F> {
     let (in_axes, out_axes) = (Axes::At(0), Axes::At(0));

@@ -4,10 +4,10 @@
 //! [`Outer<Own>`](Outer) the one around it.
 //!
 //! ```
+//! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_t4a_vmap::collective::{Own, pmean};
-//! use burn_t4a_vmap::{Vmap, vmap};
-//! use burn_tensor::Tensor;
+//! use burn_t4a_transforms::vmap::collective::{Own, pmean};
+//! use burn_t4a_transforms::vmap::{Vmap, vmap};
 //!
 //! type V = Tensor<Vmap<BurnT4a>, 1>;
 //! // Each example minus the mean of all of them.
@@ -15,7 +15,7 @@
 //! let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
 //! let y: Tensor<BurnT4a, 2> = vmap(centred).call(x)?;
 //! y.into_data().assert_eq(&[[-1.0f32, -10.0], [1.0, 10.0]].into(), false);
-//! # Ok::<(), burn_t4a_vmap::VmapError>(())
+//! # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
 //! ```
 
 use std::any::TypeId;
@@ -214,6 +214,21 @@ fn reduced<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(
 
 /// The sum over all examples, for each tensor of a tree. A tensor that examples share counts once for each of them.
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, psum};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// // The share of each example in the sum.
+/// let share = |x: V| x.clone() / psum::<Own, _, _>(x).unwrap();
+/// let y: Tensor<BurnT4a, 2> = vmap(share).call(x)?;
+/// y.into_data().assert_eq(&[[0.25f32, 0.25], [0.75, 0.75]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
+///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call, in a call with chunks, and for booleans.
 pub fn psum<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
@@ -221,6 +236,20 @@ pub fn psum<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, Vmap
 }
 
 /// The mean over all examples, see [`psum`].
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, pmean};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// let centred = |x: V| x.clone() - pmean::<Own, _, _>(x).unwrap();
+/// let y: Tensor<BurnT4a, 2> = vmap(centred).call(x)?;
+/// y.into_data().assert_eq(&[[-1.0f32, -10.0], [1.0, 10.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
 ///
 /// # Errors
 /// As [`psum`].
@@ -230,6 +259,20 @@ pub fn pmean<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, Vma
 
 /// The maximum over all examples, element by element, see [`psum`].
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, pmax};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// let below = |x: V| pmax::<Own, _, _>(x.clone()).unwrap() - x;
+/// let y: Tensor<BurnT4a, 2> = vmap(below).call(x)?;
+/// y.into_data().assert_eq(&[[2.0f32, 20.0], [0.0, 0.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
+///
 /// # Errors
 /// As [`psum`].
 pub fn pmax<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, VmapError> {
@@ -237,6 +280,20 @@ pub fn pmax<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, Vmap
 }
 
 /// The minimum over all examples, element by element, see [`psum`].
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, pmin};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// let above = |x: V| x.clone() - pmin::<Own, _, _>(x).unwrap();
+/// let y: Tensor<BurnT4a, 2> = vmap(above).call(x)?;
+/// y.into_data().assert_eq(&[[0.0f32, 0.0], [2.0, 20.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
 ///
 /// # Errors
 /// As [`psum`].
@@ -246,6 +303,20 @@ pub fn pmin<A: MapAxis<B>, B: Backend, T: Tree<Vmap<B>>>(x: T) -> Result<T, Vmap
 
 /// The number of examples.
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, axis_size};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// let scaled = |x: V| x / axis_size::<Own, BurnT4a>().unwrap() as f32;
+/// let y: Tensor<BurnT4a, 2> = vmap(scaled).call(x)?;
+/// y.into_data().assert_eq(&[[0.5f32, 5.0], [1.5, 15.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
+///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks.
 pub fn axis_size<A: MapAxis<B>, B: Backend>() -> Result<usize, VmapError> {
@@ -253,6 +324,20 @@ pub fn axis_size<A: MapAxis<B>, B: Backend>() -> Result<usize, VmapError> {
 }
 
 /// The number of an example, from 0 on: shape `[1]`.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, axis_index};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// let shifted = |x: V| x + axis_index::<Own, BurnT4a>(&T4aDevice).unwrap().float();
+/// let y: Tensor<BurnT4a, 2> = vmap(shifted).call(x)?;
+/// y.into_data().assert_eq(&[[1.0f32, 10.0], [4.0, 31.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
 ///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks.
@@ -263,6 +348,24 @@ pub fn axis_index<A: MapAxis<B>, B: Backend>(
 }
 
 /// The values of all examples along a new first axis. `R` is `D + 1`.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, all_gather};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// // All inner products with the other examples.
+/// let products = |x: V| {
+///     let all: Tensor<Vmap<BurnT4a>, 2> = all_gather::<Own, _, 1, 2>(x.clone()).unwrap();
+///     (all * x.unsqueeze::<2>()).sum_dim(1).squeeze_dim::<1>(1)
+/// };
+/// let y: Tensor<BurnT4a, 2> = vmap(products).call(x)?;
+/// y.into_data().assert_eq(&[[101.0f32, 303.0], [303.0, 909.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
 ///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks; [`VmapError::Rank`] for another rank of the result.
@@ -278,6 +381,21 @@ pub fn all_gather<A: MapAxis<B>, B: Backend, const D: usize, const R: usize>(
 
 /// The value of another example: example i receives that of `sources[i]`. `jax.lax.pshuffle`; with distinct sources a
 /// permutation, as `jax.lax.ppermute`.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::collective::{Own, pshuffle};
+/// use burn_t4a_transforms::vmap::{Vmap, vmap};
+///
+/// type V = Tensor<Vmap<BurnT4a>, 1>;
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 10.0], [3.0, 30.0]], &T4aDevice);
+/// // The two examples exchange their values.
+/// let exchanged = |x: V| pshuffle::<Own, _, 1>(x, &[1, 0]).unwrap();
+/// let y: Tensor<BurnT4a, 2> = vmap(exchanged).call(x)?;
+/// y.into_data().assert_eq(&[[3.0f32, 30.0], [1.0, 10.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+/// ```
 ///
 /// # Errors
 /// [`VmapError::Collective`] outside of a call and in a call with chunks; [`VmapError::Sources`] unless there is one source, the

@@ -7,7 +7,7 @@
 //! ```
 //! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_t4a_vmap::{Vmap, vmap};
+//! use burn_t4a_transforms::vmap::{Vmap, vmap};
 //!
 //! type V = Vmap<BurnT4a>;
 //! let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
@@ -16,7 +16,7 @@
 //! let dot = |(x, w): (Tensor<V, 1>, Tensor<V, 1>)| (x * w).sum();
 //! let y: Tensor<BurnT4a, 1> = vmap(dot).in_axes((0, None)).call((x, w))?;
 //! y.into_data().assert_eq(&[12.0f32, 34.0].into(), false);
-//! # Ok::<(), burn_t4a_vmap::VmapError>(())
+//! # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
 //! ```
 //!
 //! | task | |

@@ -16,7 +16,7 @@ use crate::user::tensor;
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::einsum;
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 /// let device = Device::flex();
 /// let m = Tensor::<2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &device);
 /// let v = Tensor::<1>::from_floats([1.0, 10.0], &device);
@@ -51,7 +51,7 @@ pub fn einsum<const D: usize>(
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::{MinPlus, semiring_einsum};
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 /// // The shortest path with one intermediate stop.
 /// let hop = [[0.0, 5.0, 1.0], [5.0, 0.0, 2.0], [1.0, 2.0, 0.0]];
 /// let hop = Tensor::<2>::from_floats(hop, &Device::flex());

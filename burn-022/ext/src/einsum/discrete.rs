@@ -56,7 +56,7 @@ fn run<K: Basic, const D: usize>(
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::bool_einsum;
-/// use burn_tensor::{Bool, Device, Tensor};
+/// use burn::tensor::{Bool, Device, Tensor};
 /// // Reachability in two steps.
 /// let step = [[false, true, false], [false, false, true], [false, false, false]];
 /// let step = Tensor::<2, Bool>::from_data(step, &Device::flex());
@@ -81,7 +81,7 @@ pub fn bool_einsum<const D: usize>(
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::{MinPlus, int_einsum};
-/// use burn_tensor::{Device, Int, Tensor};
+/// use burn::tensor::{Device, Int, Tensor};
 /// let far = i32::MAX;
 /// let hop = Tensor::<2, Int>::from_data([[0, 5, 1], [5, 0, far], [1, 2, 0]], &Device::flex());
 /// let two: Tensor<2, Int> = int_einsum::<MinPlus, _>("ij,jk->ik", [&hop, &hop])?;
@@ -115,7 +115,7 @@ pub fn int_einsum<S: IntSemiring, const D: usize>(
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::{MaxPlus, counting_einsum};
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 /// // Two-colourings of a triangle that cut as many edges as possible.
 /// let cut = Tensor::<2>::from_floats([[0.0, 1.0], [1.0, 0.0]], &Device::flex());
 /// let (most, ways) = counting_einsum::<MaxPlus, 1>("ab,bc,ca->", [&cut, &cut, &cut])?;
@@ -146,7 +146,7 @@ where
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::{MinPlus, k_best_einsum};
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 /// // The two shortest paths over one of three stops.
 /// let to = Tensor::<1>::from_floats([4.0, 1.0, 3.0], &Device::flex());
 /// let from = Tensor::<1>::from_floats([1.0, 9.0, 3.0], &Device::flex());

@@ -1,13 +1,36 @@
 //! Linear chains of tags: conditional random fields, hidden Markov models.
 
 use burn_dispatch::Dispatch;
-use burn_tensor::{Int, Tensor};
+use burn_tensor::{Bool, Int, Tensor};
 use t4a_einsum::agree;
 pub use t4a_scan::ScoredTags;
 
 use crate::error::Result;
 use crate::primitive::Floats;
 use crate::user::tensor;
+
+/// Length of each sequence, from a mask `[batch, length]` that is true at the steps of a sequence; padding follows it. For
+/// functions with an argument `lengths`.
+///
+/// The mask is copied to the host, so that a compiled function cannot contain this call.
+///
+/// # Errors
+/// `Tensor` for a sequence without steps, and for a step after padding, with the first place.
+///
+/// ```
+/// use burn::tensor::{Bool, Device, Tensor};
+/// use burn_t4a_022_ext::models::mask_lengths;
+///
+/// let words = [[true, true, true], [true, false, false]];
+/// let mask = Tensor::<2, Bool>::from_data(words, &Device::flex());
+/// assert_eq!(mask_lengths(mask)?, [3, 1]);
+/// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+/// ```
+pub fn mask_lengths(mask: Tensor<2, Bool>) -> Result<Vec<usize>> {
+    let [_, length] = mask.dims();
+    let mask: Vec<bool> = mask.into_data().iter::<bool>().collect();
+    Ok(t4a_scan::mask_lengths(&mask, length)?)
+}
 
 /// A batch of linear chains. A tag sequence `y` has the score
 /// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]` and the probability `exp(score − ln Z)`.
@@ -16,8 +39,8 @@ use crate::user::tensor;
 /// transition of −∞ is forbidden. For a hidden Markov model scores are log-probabilities.
 ///
 /// ```
+/// use burn::tensor::{Device, Tensor};
 /// use burn_t4a_022_ext::models::LinearChain;
-/// use burn_tensor::{Device, Tensor};
 ///
 /// let device = Device::flex().autodiff();
 /// // One sequence of length two with two tags.
@@ -93,6 +116,19 @@ impl LinearChain {
     /// As [`score`](Self::score).
     pub fn log_likelihood(&self, tags: &[Vec<usize>]) -> Result<Tensor<1>> {
         Ok(tensor(self.0.log_likelihood(tags)?))
+    }
+
+    /// Tags of each sequence, from a tensor `[batch, length]`, for [`score`](Self::score) and
+    /// [`log_likelihood`](Self::log_likelihood). Elements after the end of a sequence are ignored.
+    ///
+    /// The tags are copied to the host, so that a compiled function cannot contain this call.
+    ///
+    /// # Errors
+    /// `Tensor` for a tensor of another shape, and for a negative tag, with the first place.
+    pub fn padded_tags(&self, tags: Tensor<2, Int>) -> Result<Vec<Vec<usize>>> {
+        let shape = tags.dims();
+        let tags: Vec<i64> = tags.into_data().iter::<i64>().collect();
+        Ok(self.0.padded_tags(&tags, shape)?)
     }
 
     /// Probability of each tag at each step, shape `[batch, length, tags]`; 0 after the end. Differentiable.

@@ -1,11 +1,45 @@
 //! Conditional random field as a layer.
 
 use burn_core as burn;
+use burn_core::config::Config;
 use burn_core::module::{Module, Param};
-use burn_tensor::{Device, Distribution, Tensor};
+use burn_tensor::{Bool, Device, Distribution, Int, Tensor};
+use t4a_tensor::TensorError;
 
-use super::chain::LinearChain;
+use super::chain::{LinearChain, mask_lengths};
 use crate::error::Result;
+
+/// Configuration of a [`Crf`].
+///
+/// ```
+/// use burn::module::Module;
+/// use burn::tensor::Device;
+/// use burn_t4a_022_ext::models::CrfConfig;
+///
+/// let crf = CrfConfig::new(3).with_range(0.01).init(&Device::flex());
+/// assert_eq!(crf.num_params(), 3 * 3 + 3 + 3);
+/// ```
+#[derive(Config, Debug)]
+pub struct CrfConfig {
+    /// Number of tags.
+    pub tags: usize,
+    /// Parameters are drawn uniformly from [−range, range].
+    #[config(default = 0.1)]
+    pub range: f64,
+}
+
+impl CrfConfig {
+    /// Creates the layer with random parameters.
+    pub fn init(&self, device: &Device) -> Crf {
+        let small = Distribution::Uniform(-self.range, self.range);
+        let tags = self.tags;
+        Crf {
+            transitions: Param::from_tensor(Tensor::random([tags, tags], small, device)),
+            start: Param::from_tensor(Tensor::random([tags], small, device)),
+            end: Param::from_tensor(Tensor::random([tags], small, device)),
+        }
+    }
+}
 
 /// Linear-chain conditional random field over the tag scores of a network, with learnt scores of transitions, first
 /// and last tags.
@@ -13,21 +47,21 @@ use crate::error::Result;
 /// ```
 /// use burn::nn::LinearConfig;
 /// use burn::optim::{AdamConfig, GradientsParams};
-/// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_t4a_022_ext::models::Crf;
+/// use burn::tensor::{Bool, Device, Distribution, Int, Tensor};
+/// use burn_t4a_022_ext::models::{Crf, CrfConfig};
 ///
 /// let device = Device::flex().autodiff();
-/// // Scores of 3 tags from a network, for two sentences of at most 4 words, and the correct tags.
+/// // Scores of 3 tags from a network, for two sentences of at most 4 words.
 /// let net = LinearConfig::new(5, 3).init(&device);
 /// let words = Tensor::<3>::random([2, 4, 5], Distribution::Default, &device);
 /// let scores = net.forward(words).detach();
-/// let tags = [vec![0, 1, 2, 1], vec![2, 0]];
+/// // Padding follows the words of a sentence; its tags are ignored.
+/// let mask = [[true, true, true, true], [true, true, false, false]];
+/// let mask = Tensor::<2, Bool>::from_data(mask, &device);
+/// let tags = Tensor::<2, Int>::from_ints([[0, 1, 2, 1], [2, 0, 0, 0]], &device);
 ///
-/// let mut crf = Crf::new(3, &device);
-/// let loss = |crf: &Crf| -> burn_t4a_022_ext::Result<Tensor<1>> {
-///     let chain = crf.chain(scores.clone(), Some(&[4, 2]))?;
-///     Ok(chain.log_likelihood(&tags)?.neg().sum())
-/// };
+/// let mut crf = CrfConfig::new(3).init(&device);
+/// let loss = |crf: &Crf| crf.forward(scores.clone(), tags.clone(), Some(mask.clone()));
 /// let (mut optimizer, before) = (AdamConfig::new().init(), loss(&crf)?.into_scalar::<f32>());
 /// for _ in 0..20 {
 ///     let gradients = GradientsParams::from_grads(loss(&crf)?.backward(), &crf);
@@ -35,8 +69,7 @@ use crate::error::Result;
 /// }
 /// assert!(loss(&crf)?.into_scalar::<f32>() < before);
 /// // Prediction: tags of the best sequences.
-/// let (best, _) = crf.chain(scores.clone(), Some(&[4, 2]))?.viterbi()?;
-/// assert_eq!(best.dims(), [2, 4]);
+/// assert_eq!(crf.decode(scores, Some(mask))?.dims(), [2, 4]);
 /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
 /// ```
 #[derive(Module, Debug)]
@@ -45,19 +78,14 @@ pub struct Crf {
     pub transitions: Param<Tensor<2>>,
     /// Scores of the first tag, shape `[tags]`.
     pub start: Param<Tensor<1>>,
-    /// Scores of the first tag, shape `[tags]`.
+    /// Scores of the last tag, shape `[tags]`.
     pub end: Param<Tensor<1>>,
 }
 
 impl Crf {
-    /// Draws parameters uniformly from [−0.1, 0.1].
+    /// Parameters drawn uniformly from [−0.1, 0.1], as from [`CrfConfig`].
     pub fn new(tags: usize, device: &Device) -> Self {
-        let small = Distribution::Uniform(-0.1, 0.1);
-        Self {
-            transitions: Param::from_tensor(Tensor::random([tags, tags], small, device)),
-            start: Param::from_tensor(Tensor::random([tags], small, device)),
-            end: Param::from_tensor(Tensor::random([tags], small, device)),
-        }
+        CrfConfig::new(tags).init(device)
     }
 
     /// Builds chains from network scores `[batch, length, tags]`, for sequences of these lengths (by default
@@ -69,5 +97,48 @@ impl Crf {
         LinearChain::new(scores, self.transitions.val(), lengths)?
             .start(self.start.val())?
             .end(self.end.val())
+    }
+
+    /// Loss: mean over the batch of −ln p of the correct tags, shape `[1]`, as the losses of Burn. Shapes: network scores
+    /// `[batch, length, tags]`, tags and mask `[batch, length]`. The mask is true at the steps of a sequence, and padding
+    /// follows them; without one all sequences have `length` steps.
+    ///
+    /// Tags and mask are copied to the host: see [`mask_lengths`], [`LinearChain::padded_tags`].
+    ///
+    /// # Errors
+    /// As [`chain`](Self::chain), `mask_lengths` and `padded_tags`; `Tensor` for a mask of another shape and tags out of
+    /// range.
+    pub fn forward(
+        &self,
+        scores: Tensor<3>,
+        tags: Tensor<2, Int>,
+        mask: Option<Tensor<2, Bool>>,
+    ) -> Result<Tensor<1>> {
+        let chain = self.masked(scores, mask)?;
+        let tags = chain.padded_tags(tags)?;
+        Ok(chain.log_likelihood(&tags)?.mean().neg())
+    }
+
+    /// Prediction: tags of the best sequences, shape `[batch, length]`, 0 at padding. Arguments as in
+    /// [`forward`](Self::forward).
+    ///
+    /// # Errors
+    /// As [`chain`](Self::chain) and [`mask_lengths`]; `Tensor` for a mask of another shape.
+    pub fn decode(
+        &self,
+        scores: Tensor<3>,
+        mask: Option<Tensor<2, Bool>>,
+    ) -> Result<Tensor<2, Int>> {
+        Ok(self.masked(scores, mask)?.viterbi()?.0)
+    }
+
+    fn masked(&self, scores: Tensor<3>, mask: Option<Tensor<2, Bool>>) -> Result<LinearChain> {
+        let Some(mask) = mask else { return self.chain(scores, None) };
+        let (given, required) = (mask.dims(), scores.dims());
+        if given[..] != required[..2] {
+            let rule = "the mask is [batch, length] of the scores [batch, length, tags]";
+            return Err(TensorError::shapes("crf", &given, &required, rule).into());
+        }
+        self.chain(scores, Some(&mask_lengths(mask)?))
     }
 }

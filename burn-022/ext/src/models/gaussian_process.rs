@@ -12,7 +12,7 @@ use crate::user::tensor;
 ///
 /// ```
 /// use burn_t4a_022_ext::models::GaussianProcess;
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// let device = Device::flex();
 /// let k = Tensor::<2>::from_floats([[4.0, 0.0], [0.0, 1.0]], &device);

@@ -26,7 +26,7 @@ use crate::tree::Tree;
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::{Options, while_loop};
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// type T = Tensor<1>;
 /// let device = Device::flex().autodiff();
@@ -79,7 +79,7 @@ fn iterate(
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::{Options, fori_loop};
-/// use burn_tensor::{Device, Int, Tensor};
+/// use burn::tensor::{Device, Int, Tensor};
 ///
 /// type T = Tensor<1>;
 /// let device = Device::flex();
@@ -118,7 +118,7 @@ where
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::cond;
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// type T = Tensor<1>;
 /// let device = Device::flex();
@@ -147,7 +147,7 @@ where
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::{Branch, switch};
-/// use burn_tensor::{Device, Int, Tensor};
+/// use burn::tensor::{Device, Int, Tensor};
 ///
 /// type T = Tensor<1>;
 /// let device = Device::flex();
@@ -182,7 +182,7 @@ where
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::checkpoint;
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// let device = Device::flex().autodiff();
 /// let x = Tensor::<1>::from_floats([0.5, 1.0], &device).require_grad();
@@ -218,7 +218,7 @@ where
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::{FixedPoint, fixed_point};
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// type T = Tensor<1>;
 /// let device = Device::flex().autodiff();
@@ -256,7 +256,7 @@ where
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::{FixedPoint, root};
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// type T = Tensor<1>;
 /// let device = Device::flex().autodiff();
@@ -318,7 +318,7 @@ fn solve(
 ///
 /// ```
 /// use burn_t4a_022_ext::scan::associative_scan_with;
-/// use burn_tensor::{Device, Tensor};
+/// use burn::tensor::{Device, Tensor};
 ///
 /// type T = Tensor<1>;
 /// let device = Device::flex();

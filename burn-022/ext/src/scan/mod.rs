@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use burn_t4a_022_ext::scan::{Options, scan};
-//! use burn_tensor::{Device, Tensor};
+//! use burn::tensor::{Device, Tensor};
 //!
 //! let device = Device::flex().autodiff();
 //! // c ← a c + x, and y = c.

@@ -22,7 +22,7 @@ pub(crate) mod plain {
     pub(crate) use burn_t4a_022_ext as ext;
     pub(crate) use burn_t4a_022_ext::Complex;
     pub(crate) use burn_t4a_022_ext::models::{
-        Crf, GaussianProcess, LinearChain, LowRankLinear, ScoredTags,
+        Crf, CrfConfig, GaussianProcess, LinearChain, LowRankLinear, ScoredTags,
     };
     #[cfg(feature = "networks")]
     pub(crate) use burn_t4a_022_ext::networks::{BurnMpo, BurnMps};

@@ -14,10 +14,10 @@
 //! which is linear in ẋ: Burn's tape records its operations on ẋ.
 //!
 //! ```
-//! use burn_autodiff::Autodiff;
+//! use burn::backend::Autodiff;
+//! use burn::tensor::Tensor;
 //! use burn_t4a::ext::custom::{CustomBackend, CustomVjp, custom_vjp};
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_tensor::Tensor;
 //!
 //! /// The identity, with a gradient that is clipped to [−1, 1].
 //! #[derive(Clone)]
@@ -196,10 +196,10 @@ pub fn custom_vjp<B: CustomBackend, R: CustomVjp>(
 /// [`CustomError`] if a tree that `jvp` returns does not fit its type or the results.
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::custom::{CustomBackend, CustomJvp, custom_jvp};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// /// `ln(1 + eˣ)`, whose derivative `1/(1 + e⁻ˣ)` does not overflow.
 /// #[derive(Clone)]

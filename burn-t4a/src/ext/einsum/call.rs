@@ -120,6 +120,21 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
 /// Operands are not conjugated; pass `a.conj()` where needed. Steps are not sliced: a memory limit, for elements of
 /// two parts, is met or an error.
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::Complex;
+/// use burn_t4a::ext::einsum::complex_einsum;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // ⟨v, v⟩ of v = (1, i): the conjugate is explicit.
+/// let parts = [[1.0, 0.0], [0.0, 1.0]].map(|x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice));
+/// let [re, im] = parts;
+/// let v = Complex::new(re, im)?;
+/// let norm: Complex<BurnT4a, 1> = complex_einsum("i,i->", (&v.clone().conj(), &v))?;
+/// assert_eq!((norm.re().into_scalar(), norm.im().into_scalar()), (2.0, 0.0));
+/// # Ok::<(), burn_t4a::ext::ExtError>(())
+/// ```
+///
 /// # Errors
 /// As [`einsum`].
 pub fn complex_einsum<B: Operations, const D: usize>(

@@ -40,6 +40,14 @@ fn result<O: Operation, B: Operations, const D: usize>(
 
 /// Softmax `eˣ / Σ eˣ` along `dim`.
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
+///
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[7.0, 7.0], [0.0, 0.0]], &T4aDevice);
+/// nn::softmax(x, 1).into_data().assert_eq(&[[0.5f32; 2]; 2].into(), false);
+/// ```
+///
 /// # Panics
 /// If `dim` is not an axis of `x`.
 pub fn softmax<B: Operations, const D: usize>(x: Tensor<B, D>, dim: usize) -> Tensor<B, D> {
@@ -47,6 +55,15 @@ pub fn softmax<B: Operations, const D: usize>(x: Tensor<B, D>, dim: usize) -> Te
 }
 
 /// Log-softmax `x − ln Σ eˣ` along `dim`.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
+///
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[500.0, 500.0]], &T4aDevice);
+/// let y = nn::log_softmax(x, 1).max().into_scalar();
+/// assert!((y + 2f32.ln()).abs() < 1e-6);
+/// ```
 ///
 /// # Panics
 /// If `dim` is not an axis of `x`.
@@ -56,6 +73,17 @@ pub fn log_softmax<B: Operations, const D: usize>(x: Tensor<B, D>, dim: usize) -
 
 /// Layer norm `γ·(x − μ)/√(σ² + ε) + β` along the last axis, with mean μ and biased variance σ² (Ba, Kiros, Hinton
 /// 2016).
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
+///
+/// // The mean is 2, the variance 1.
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 3.0]], &T4aDevice);
+/// let gamma = Tensor::from_floats([10.0, 20.0], &T4aDevice);
+/// let y = nn::layer_norm(x, gamma, None, 0.0);
+/// y.into_data().assert_eq(&[[-10.0f32, 20.0]].into(), false);
+/// ```
 ///
 /// # Panics
 /// Unless γ and β have the size of the last axis.
@@ -71,6 +99,16 @@ pub fn layer_norm<B: Operations, const D: usize>(
 }
 
 /// RMS norm `γ·x/√(mean(x²) + ε)` along the last axis (Zhang, Sennrich 2019).
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
+///
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[3.0, 4.0]], &T4aDevice);
+/// let y = nn::rms_norm(x, Tensor::ones([2], &T4aDevice), 0.0);
+/// // The mean of the squares is 1.
+/// assert!((y.powi_scalar(2).mean().into_scalar() - 1.0).abs() < 1e-6);
+/// ```
 ///
 /// # Panics
 /// Unless γ has the size of the last axis.
@@ -88,6 +126,19 @@ pub fn rms_norm<B: Operations, const D: usize>(
 /// Shapes: `query: [B, H, L, d]`, `key: [B, H, S, d]`, `value: [B, H, S, e]`; mask and bias broadcast to
 /// `[B, H, L, S]`. On `BurnT4a` scores exist in tiles only, and the result for a query whose keys are all masked is
 /// zero.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn::tensor::ops::AttentionModuleOptions;
+/// use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
+///
+/// // A query that is orthogonal to both keys: the mean of the values.
+/// let query = Tensor::<BurnT4a, 4>::zeros([1, 1, 1, 2], &T4aDevice);
+/// let key = Tensor::from_floats([[[[1.0, 0.0], [0.0, 1.0]]]], &T4aDevice);
+/// let value = Tensor::from_floats([[[[1.0], [3.0]]]], &T4aDevice);
+/// let y = nn::attention(query, key, value, None, None, AttentionModuleOptions::default());
+/// y.into_data().assert_eq(&[[[[2.0f32]]]].into(), false);
+/// ```
 ///
 /// # Panics
 /// If shapes do not match.
@@ -110,6 +161,17 @@ pub fn attention<B: Operations>(
 ///
 /// Shapes: `logits: [N, C]`, `targets: [N]` with values in `0..C`.
 ///
+/// ```
+/// use burn::tensor::{Int, Tensor};
+/// use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
+///
+/// // Four classes of equal probability.
+/// let logits = Tensor::<BurnT4a, 2>::zeros([2, 4], &T4aDevice);
+/// let targets = Tensor::<BurnT4a, 1, Int>::from_ints([0, 3], &T4aDevice);
+/// let loss = nn::cross_entropy(logits, targets).into_scalar();
+/// assert!((loss - 4f32.ln()).abs() < 1e-6);
+/// ```
+///
 /// # Panics
 /// If shapes do not match; on `BurnT4a` also for targets outside of `0..C`.
 pub fn cross_entropy<B: Operations>(
@@ -120,6 +182,16 @@ pub fn cross_entropy<B: Operations>(
 }
 
 /// [`cross_entropy`] of each row, shape `[N]`. Panics as [`cross_entropy`].
+///
+/// ```
+/// use burn::tensor::{Int, Tensor};
+/// use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
+///
+/// let logits = Tensor::<BurnT4a, 2>::from_floats([[0.0, 0.0], [0.0, 100.0]], &T4aDevice);
+/// let targets = Tensor::<BurnT4a, 1, Int>::from_ints([0, 0], &T4aDevice);
+/// let losses: Vec<f32> = nn::cross_entropies(logits, targets).into_data().iter().collect();
+/// assert!((losses[0] - 2f32.ln()).abs() < 1e-6 && (losses[1] - 100.0).abs() < 1e-4);
+/// ```
 pub fn cross_entropies<B: Operations>(
     logits: Tensor<B, 2>,
     targets: Tensor<B, 1, Int>,

@@ -18,6 +18,20 @@ fn tensor<B: Operations, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
 
 /// Cumulative operation `y_t = x_0 ⊕ … ⊕ x_t` along an axis: [`Cumulative`].
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::scan::fused::{Running, cumulative};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// let x = Tensor::<BurnT4a, 1>::from_floats([3.0, 1.0, 4.0], &T4aDevice);
+/// let sums = cumulative(Running::Sum, x.clone(), 0, false)?;
+/// sums.into_data().assert_eq(&[3.0f32, 4.0, 8.0].into(), false);
+/// // From the end.
+/// let maxima = cumulative(Running::Max, x, 0, true)?;
+/// maxima.into_data().assert_eq(&[4.0f32, 4.0, 4.0].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
 /// # Errors
 /// If `x` has no such axis.
 pub fn cumulative<B: Operations, const D: usize>(
@@ -31,6 +45,18 @@ pub fn cumulative<B: Operations, const D: usize>(
 
 /// Linear recurrence `h_t = a_t h_{t−1} + b_t` along an axis, from h₀ (size 1 along the axis) or 0:
 /// [`LinearRecurrence`].
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::scan::fused::{linear_recurrence};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // hₜ = hₜ₋₁ / 2 + 1 from 0.
+/// let a = Tensor::<BurnT4a, 1>::full([3], 0.5, &T4aDevice);
+/// let h = linear_recurrence(a, Tensor::ones([3], &T4aDevice), None, 0, false)?;
+/// h.into_data().assert_eq(&[1.0f32, 1.5, 1.75].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
 ///
 /// # Errors
 /// If shapes do not match.
@@ -49,6 +75,22 @@ pub fn linear_recurrence<B: Operations, const D: usize>(
 }
 
 /// As [`linear_recurrence`], over complex numbers: the kernel of diagonal state-space layers.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::Complex;
+/// use burn_t4a::ext::scan::fused::complex_linear_recurrence;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // hₜ = i hₜ₋₁ from 1: a quarter turn per step.
+/// let [zeros, ones] = [Tensor::<BurnT4a, 1>::zeros([3], &T4aDevice), Tensor::ones([3], &T4aDevice)];
+/// let i = Complex::new(zeros.clone(), ones)?;
+/// let one = Complex::from_real(Tensor::ones([1], &T4aDevice));
+/// let h = complex_linear_recurrence(i, Complex::from_real(zeros), Some(one), 0, false)?;
+/// h.re().into_data().assert_eq(&[0.0f32, -1.0, 0.0].into(), false);
+/// h.im().into_data().assert_eq(&[1.0f32, 0.0, -1.0].into(), false);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If shapes do not match.
@@ -72,6 +114,18 @@ pub fn complex_linear_recurrence<B: Operations, const D: usize>(
 
 /// Associative scan `y_t = x_0 ∘ … ∘ x_t` of elements that consist of several tensors: [`AssociativeScan`].
 ///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::scan::fused::{AssociativeScan, FloatMonoid, associative_scan};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// let x = Tensor::<BurnT4a, 1>::from_floats([2.0, 3.0, 4.0], &T4aDevice);
+/// let products = AssociativeScan::new(FloatMonoid::Product, 0);
+/// let y = associative_scan(&products, vec![x])?;
+/// y[0].to_data().assert_eq(&[2.0f32, 6.0, 24.0].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
 /// # Errors
 /// If shapes do not match.
 pub fn associative_scan<B: Operations, M: Monoid, const D: usize>(
@@ -86,6 +140,20 @@ pub fn associative_scan<B: Operations, M: Monoid, const D: usize>(
 ///
 /// Shapes: `z: [n, batch, gates·width]`, `weight: [width, gates·width]`, `bias: [gates·width]`; initial states
 /// `[batch, width]`, one per state of the cell, or none.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::scan::fused::{Cell, recurrent};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // Two steps, one sequence, one unit: hₜ = tanh(1 + 0 · hₜ₋₁).
+/// let z = Tensor::<BurnT4a, 3>::ones([2, 1, 1], &T4aDevice);
+/// let weight = Tensor::zeros([1, 1], &T4aDevice);
+/// let states = recurrent(Cell::Tanh, z, weight, None, vec![], false)?;
+/// let last: f32 = states[0].clone().narrow(0, 1, 1).into_scalar();
+/// assert!((last - 1f32.tanh()).abs() < 1e-6);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
 ///
 /// # Errors
 /// If shapes do not match.
@@ -119,6 +187,30 @@ pub struct System<B: Operations> {
 
 /// Kalman filter: means `[batch, n, d]`, covariances `[n, d, d]` and log-likelihoods `[batch, n]` of observations
 /// `y: [batch, n, m]`, from an initial mean and covariance: [`KalmanFilter`].
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::scan::fused::{System, kalman_filter};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // A constant with prior variance 1, observed twice with variance 1.
+/// let matrix = |x: f32| Tensor::<BurnT4a, 2>::full([1, 1], x, &T4aDevice);
+/// let system = System {
+///     transition: matrix(1.0),
+///     process_noise: matrix(0.0),
+///     observation: matrix(1.0),
+///     observation_noise: matrix(1.0),
+/// };
+/// let y = Tensor::from_floats([[[3.0], [3.0]]], &T4aDevice);
+/// let mean = Tensor::zeros([1], &T4aDevice);
+/// let (means, covariances, _) = kalman_filter(system, y, mean, matrix(1.0))?;
+/// let means: Vec<f32> = means.into_data().iter().collect();
+/// let variances: Vec<f32> = covariances.into_data().iter().collect();
+/// // Of the prior and n observations: 3 n / (n + 1), and 1 / (n + 1).
+/// assert!((means[0] - 1.5).abs() < 1e-6 && (means[1] - 2.0).abs() < 1e-6);
+/// assert!((variances[0] - 0.5).abs() < 1e-6 && (variances[1] - 1.0 / 3.0).abs() < 1e-6);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
 ///
 /// # Errors
 /// If shapes do not match.

@@ -49,10 +49,10 @@ pub type Pushed<S, YS> = ((S, YS), (S, YS));
 /// the number of steps, except for ys.
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::scan::{Options, scan_jvp};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// type B = Autodiff<Autodiff<BurnT4a>>;
 /// type Out = (Tensor<B, 1>, ());

@@ -23,10 +23,10 @@ use crate::ext::tree::Tree;
 /// tensors that are not in consts, and must be deterministic.
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::scan::{Options, while_loop};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// type T = Tensor<Autodiff<BurnT4a>, 1>;
 /// // a, a², a⁴, … until the value exceeds 100.
@@ -93,9 +93,9 @@ fn masked<B: ScanBackend>(test: Steps<Floats<B>>, body: Steps<Floats<B>>) -> Ste
 /// integers.
 ///
 /// ```
+/// use burn::tensor::{Int, Tensor};
 /// use burn_t4a::ext::scan::{Options, fori_loop};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::{Int, Tensor};
 ///
 /// type T = Tensor<BurnT4a, 1>;
 /// let step = |(), c: T, i: Tensor<BurnT4a, 1, Int>| c * i.float();
@@ -132,9 +132,9 @@ where
 /// `then(x)` if the condition is true, otherwise `otherwise(x)`, as `jax.lax.cond`: [`switch`] with two branches.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::scan::cond;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// type T = Tensor<BurnT4a, 1>;
 /// let x = T::from_floats([-2.0], &T4aDevice);
@@ -170,9 +170,9 @@ where
 /// compiled function the branches must not use tracked tensors that are not operands.
 ///
 /// ```
+/// use burn::tensor::{Int, Tensor};
 /// use burn_t4a::ext::scan::{Branch, switch};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::{Int, Tensor};
 ///
 /// type T = Tensor<BurnT4a, 1>;
 /// let branches: Vec<Branch<T, T>> =
@@ -238,10 +238,10 @@ fn every_branch<B: ScanBackend>(
 /// dropout.
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::scan::checkpoint;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// type B = Autodiff<BurnT4a>;
 /// let x = Tensor::<B, 1>::from_floats([0.5, 1.0], &T4aDevice).require_grad();
@@ -277,10 +277,10 @@ where
 /// the host after each step.
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::scan::{FixedPoint, fixed_point};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// type T = Tensor<Autodiff<BurnT4a>, 1>;
 /// // x = (x + a/x)/2 is the square root of a, whose derivative is 1/(2 x).
@@ -317,10 +317,10 @@ where
 /// the root. On return |f(θ, x)| is below the tolerance times one plus the largest |x|.
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::scan::{FixedPoint, root};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// type T = Tensor<Autodiff<BurnT4a>, 1>;
 /// // x³ + x = a, whose derivative is 1/(3 x² + 1).
@@ -367,9 +367,9 @@ fn solution<B: ScanBackend, S: Tree<B>>(
 /// Cost: about 2 log₂ n calls of `combine`, on at most 2 n elements in all.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::ext::scan::associative_scan_with;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
 ///
 /// type T = Tensor<BurnT4a, 1>;
 /// // Maps z ↦ a z + b, the earlier one first.

@@ -17,10 +17,10 @@
 //! that pass, where Burn keeps about 2 KiB per operation: use it for large carries.
 //!
 //! ```
-//! use burn_autodiff::Autodiff;
+//! use burn::backend::Autodiff;
+//! use burn::tensor::Tensor;
 //! use burn_t4a::ext::scan::{Options, scan};
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_tensor::Tensor;
 //!
 //! type B = Autodiff<BurnT4a>;
 //! // c ← a c + x, and y = c.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn_backend::{AutodiffBackend, Distribution};
 use burn_tensor::{Tensor, TensorCreationOptions};
 use t4a_diff::{Dual, Eager};
-use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec};
+use t4a_structured::{Bond, Classes, Forbidden, Layout, Leg, Pattern, Result, Sector, Spec};
 
 use super::parts;
 use crate::ext::Complex;
@@ -43,6 +43,35 @@ pub trait Structured<B: Operations>: Sized {
     fn from_complex(layout: &Self::Layout, data: Complex<B, 1>) -> Result<Self> {
         let (re, im) = data.into_parts();
         layout.with(Floats::from(re), Some(Floats::from(im)))
+    }
+
+    /// Creates a real tensor from a dense one, the inverse of [`to_tensor`](Self::to_tensor). Entries outside of the
+    /// structure are rejected or dropped. The states of a leg are ordered by ascending sectors. Differentiable.
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::ext::structured::{Direction, Forbidden, GradedTensor, Leg, Spec, Structured, U1};
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+    /// let spec = Spec::new(vec![spin.clone(), spin.dual()], U1(0), 1)?;
+    /// // A matrix that keeps the magnetisation is diagonal.
+    /// let dense = Tensor::<BurnT4a, 2>::from_floats([[3.0, 0.5], [0.0, -3.0]], &T4aDevice);
+    /// let graded = GradedTensor::from_tensor(&spec, dense.clone(), Forbidden::Project)?;
+    /// graded.flat().into_data().assert_eq(&[3.0f32, -3.0].into(), false);
+    /// let error = GradedTensor::from_tensor(&spec, dense, Forbidden::Error(0.0)).unwrap_err();
+    /// assert!(error.to_string().contains("the entry at [0, 1] is 0.5"), "{error}");
+    /// # Ok::<(), burn_t4a::ext::structured::StructuredError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape`; `FluxViolation` or `NotStored` with the first entry outside of the structure that exceeds the tolerance.
+    fn from_tensor<const D: usize>(
+        layout: &Self::Layout,
+        dense: Tensor<B, D>,
+        forbidden: Forbidden,
+    ) -> Result<Self> {
+        layout.of_dense(&Floats::from(dense), None, forbidden)
     }
 
     /// Creates a tensor of zeros, of the default dtype unless the options have one.
@@ -185,6 +214,57 @@ pub trait Structured<B: Operations>: Sized {
     {
         let above = |x| Floats::from(Tensor::<B, 1>::from_inner(flat(x)));
         parts::map::<Self::Layout, Floats<B::InnerBackend>, _>(below, above)
+    }
+}
+
+/// Values of a [`Bond`] (singular values, eigenvalues, weights) as Burn tensors.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::structured::{
+///     BurnBond, Direction, FluxOn, GradedTensor, Leg, Spec, Structured, U1,
+/// };
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // A state of two spins, √p |↓↑⟩ + √(1 − p) |↑↓⟩ with p = 0.36.
+/// let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+/// let spec = Spec::new(vec![spin.clone(), spin], U1(0), 1)?;
+/// let state = GradedTensor::from_flat(&spec, Tensor::<BurnT4a, 1>::from_floats([0.6, 0.8], &T4aDevice))?;
+/// let s = state.svd(1, FluxOn::Right)?.s;
+/// let squares = s.to_tensor().powi_scalar(2).sum();
+/// squares.into_data().assert_approx_eq::<f32>(&[1.0f32].into(), Default::default());
+/// // −Σ p ln p.
+/// let entropy = -(0.36f32 * 0.36f32.ln() + 0.64 * 0.64f32.ln());
+/// s.entropy_of_order(1.0)?.into_data().assert_approx_eq::<f32>(&[entropy].into(), Default::default());
+/// # Ok::<(), burn_t4a::ext::structured::StructuredError>(())
+/// ```
+pub trait BurnBond<B: Operations, S: Sector>: Sized {
+    /// Diagonal tensor with `leg.dim()` values, by ascending sectors.
+    ///
+    /// # Errors
+    /// `LengthMismatch`.
+    fn from_tensor(leg: Leg<S>, values: Tensor<B, 1>) -> Result<Self>;
+
+    /// Values, by ascending sectors.
+    fn to_tensor(&self) -> Tensor<B, 1>;
+
+    /// Entanglement entropy of a bond of singular values, shape `[1]`: `−Σ p ln p` with `p = d² / Σ d²` for order 1 (von
+    /// Neumann), else `ln(Σ pᵅ) / (1 − α)` (Rényi). Differentiable.
+    ///
+    /// # Errors
+    /// `Invalid` for an order that is not positive and finite, and for values whose norm is 0 or not finite.
+    fn entropy_of_order(&self, order: f64) -> Result<Tensor<B, 1>>;
+}
+
+impl<B: Operations, S: Sector> BurnBond<B, S> for Bond<S, Floats<B>> {
+    fn from_tensor(leg: Leg<S>, values: Tensor<B, 1>) -> Result<Self> {
+        Self::new(leg, Floats::from(values))
+    }
+    fn to_tensor(&self) -> Tensor<B, 1> {
+        flat(self.values().clone())
+    }
+    fn entropy_of_order(&self, order: f64) -> Result<Tensor<B, 1>> {
+        Ok(flat(self.renyi_entropy(order)?))
     }
 }
 

@@ -61,13 +61,13 @@ pub enum ExportError {
 /// ```
 /// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_t4a_compile::{Traced, stablehlo};
+/// use burn_t4a_transforms::compile::{Traced, stablehlo};
 ///
 /// type T = Tensor<Traced<BurnT4a>, 1>;
 /// let x = Tensor::<BurnT4a, 1>::from_floats([1.0, 2.0], &T4aDevice);
 /// let text = stablehlo(|x: T| x.clone().exp() + x, x)?;
 /// assert!(text.contains(r#"%1 = "stablehlo.exponential"(%0) : (tensor<2xf32>) -> tensor<2xf32>"#));
-/// # Ok::<(), burn_t4a_compile::ExportError>(())
+/// # Ok::<(), burn_t4a_transforms::compile::ExportError>(())
 /// ```
 ///
 /// Constants are written with all bits. A function whose loops have a fixed length is written unrolled, unless the loop is a

@@ -28,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Connection setup of a group of processes that call sharded functions together.
 ///
 /// ```
+/// use burn_t4a_transforms::shard::Rendezvous;
 /// use std::net::TcpListener;
-/// use burn_t4a_shard::Rendezvous;
 ///
 /// // Two processes, which are threads here. The first one listens; an address with a port of its own would do.
 /// let listener = TcpListener::bind("127.0.0.1:0")?;
