@@ -41,11 +41,14 @@ fn length(ty: &str, debug: bool, known: &HashMap<String, usize>) -> Option<usize
     })
 }
 
+/// Arguments of a format: name and expression.
+type Arguments = Vec<(Option<String>, String)>;
+
 /// An error type or a variant: its message with arguments, and names and types of its fields.
 struct Message {
     name: String,
     text: String,
-    arguments: Vec<(Option<String>, String)>,
+    arguments: Arguments,
     fields: Vec<(String, String)>,
 }
 
@@ -54,7 +57,7 @@ fn tokens(of: &impl quote::ToTokens) -> String {
 }
 
 /// The `#[error(…)]` attribute; `None` without one.
-fn attribute(attributes: &[syn::Attribute]) -> Option<(String, Vec<(Option<String>, String)>)> {
+fn attribute(attributes: &[syn::Attribute]) -> Option<(String, Arguments)> {
     let attribute = attributes.iter().find(|attribute| attribute.path().is_ident("error"))?;
     let tokens = attribute.parse_args::<proc_macro2::TokenStream>().expect("arguments");
     let (mut parts, mut part) = (Vec::new(), Vec::new());
