@@ -124,9 +124,9 @@ impl<B: Backend> TreeArguments<B> {
 /// Jacobian of a function on trees in forward mode: one evaluation of f with all tangents.
 ///
 /// ```
+/// use burn::tensor::Tensor;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::derivatives::batched::jacfwd;
-/// use burn_tensor::Tensor;
 ///
 /// let x = Tensor::<BurnT4a, 1>::from_floats([2.0, 3.0], &T4aDevice);
 /// let j = jacfwd(|x: Tensor<_, 1>| x.clone() * x, x, None)?;
