@@ -315,14 +315,16 @@ pub fn lbfgs<B: Backend, P: Tree<B>>(
 /// each with several products, and memory for a few vectors of the size of x.
 ///
 /// ```
-/// use burn::tensor::Tensor;
+/// use burn::tensor::{Tensor, backend::Backend};
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_t4a_transforms::minimise::{Minimise, newton_cg};
 ///
-/// let f = |x: Tensor<_, 1>| (x.clone().powi_scalar(4) * 0.25 - x * 8.0).sum();
+/// fn f<B: Backend>(x: Tensor<B, 1>) -> Tensor<B, 1> {
+///     (x.clone().powi_scalar(4) * 0.25 - x * 8.0).sum()
+/// }
 /// let x = Tensor::<BurnT4a, 1>::ones([4], &T4aDevice);
 /// // The root of x³ = 8.
-/// let found = newton_cg(f, x, &Minimise::default())?;
+/// let found = newton_cg(f, f, x, &Minimise::default())?;
 /// assert!(found.converged && (found.x.max().into_scalar() - 2.0).abs() < 1e-4);
 /// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
 /// ```

@@ -262,9 +262,9 @@ fn write<B: Backend, M: Module<B>>(
 /// let layer = LinearConfig::new(3, 2).init::<B>(&T4aDevice);
 /// let template = LinearConfig::new(3, 2).init::<Jvp<B>>(&T4aDevice);
 /// let lifted = lift(&layer, template)?;
-/// let (x, y) = (Tensor::<B, 2>::ones([1, 3], &T4aDevice), Tensor::ones([1, 3], &T4aDevice));
-/// let [a, b] = [layer.forward(x).into_data(), lifted.forward(y).into_data()];
-/// a.assert_eq(&b, true);
+/// let y = layer.forward(Tensor::<B, 2>::ones([1, 3], &T4aDevice));
+/// let z = lifted.forward(Tensor::<Jvp<B>, 2>::ones([1, 3], &T4aDevice));
+/// z.into_data().assert_eq(&y.into_data(), true);
 /// # Ok::<(), burn_t4a_transforms::module::ModuleError>(())
 /// ```
 ///

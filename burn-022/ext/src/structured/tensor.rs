@@ -222,7 +222,7 @@ pub trait Structured: Sized {
 /// let spec = Spec::new(vec![spin.clone(), spin], U1(0), 1)?;
 /// let state = GradedTensor::from_flat(&spec, Tensor::<1>::from_floats([0.6, 0.8], &Device::flex()))?;
 /// let s = state.svd(1, FluxOn::Right)?.s;
-/// let squares = s.to_tensor().powi_scalar(2).sum();
+/// let squares = s.to_values().powi_scalar(2).sum();
 /// squares.into_data().assert_approx_eq::<f32>(&[1.0f32].into(), Default::default());
 /// // −Σ p ln p.
 /// let entropy = -(0.36f32 * 0.36f32.ln() + 0.64 * 0.64f32.ln());
@@ -230,14 +230,14 @@ pub trait Structured: Sized {
 /// # Ok::<(), burn_t4a_022_ext::structured::StructuredError>(())
 /// ```
 pub trait BurnBond<S: Sector>: Sized {
-    /// Diagonal tensor with `leg.dim()` values, by ascending sectors.
+    /// Bond with these `leg.dim()` values, by ascending sectors.
     ///
     /// # Errors
     /// `LengthMismatch`.
-    fn from_tensor(leg: Leg<S>, values: Tensor<1>) -> Result<Self>;
+    fn from_values(leg: Leg<S>, values: Tensor<1>) -> Result<Self>;
 
-    /// Values, by ascending sectors.
-    fn to_tensor(&self) -> Tensor<1>;
+    /// The `leg.dim()` values, by ascending sectors. Differentiable.
+    fn to_values(&self) -> Tensor<1>;
 
     /// Entanglement entropy of a bond of singular values, shape `[1]`: `−Σ p ln p` with `p = d² / Σ d²` for order 1 (von
     /// Neumann), else `ln(Σ pᵅ) / (1 − α)` (Rényi). Differentiable.
@@ -248,10 +248,10 @@ pub trait BurnBond<S: Sector>: Sized {
 }
 
 impl<S: Sector> BurnBond<S> for Bond<S, Floats<Dispatch>> {
-    fn from_tensor(leg: Leg<S>, values: Tensor<1>) -> Result<Self> {
+    fn from_values(leg: Leg<S>, values: Tensor<1>) -> Result<Self> {
         Self::new(leg, Floats::<Dispatch>::from(values))
     }
-    fn to_tensor(&self) -> Tensor<1> {
+    fn to_values(&self) -> Tensor<1> {
         flat(self.values().clone())
     }
     fn entropy_of_order(&self, order: f64) -> Result<Tensor<1>> {
