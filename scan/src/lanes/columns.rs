@@ -4,7 +4,7 @@ use std::array::from_fn;
 
 use t4a_algebra::Scalar;
 
-use super::{BLOCK, LaneStep, Pass, WIDTH, together};
+use super::{BLOCK, LaneStep, Pass, RUN, WIDTH, restart, together};
 
 /// Greatest number of pairs of an output and another operand for which the compiler vectorises a loop over a whole row: it
 /// compares their addresses first.
@@ -69,6 +69,9 @@ pub(super) unsafe fn run<
         }
     }
     for k in 0..len {
+        if K::RESTARTS && k > 0 && k % RUN == 0 {
+            restart(pass.kernel, &mut state);
+        }
         let t = pass.cut.first + if pass.reverse { len - 1 - k } else { k };
         let next = if pass.reverse { t.wrapping_sub(1) } else { t + 1 };
         let row = |t: usize| (outer * n + t) * inner + from;

@@ -5,7 +5,7 @@
 use t4a_algebra::Scalar;
 use t4a_tensor::loops::transpose::{Even, transpose};
 
-use super::{LaneOperand, LaneStep, Pass, WIDTH, together};
+use super::{LaneOperand, LaneStep, Pass, RUN, WIDTH, restart, together};
 
 /// Steps of a tile.
 const TILE: usize = 16;
@@ -135,6 +135,9 @@ pub(super) unsafe fn run<
     let mut y = [[[filler; WIDTH]; TILE]; O];
     let tiles = len.div_ceil(TILE);
     for k in 0..tiles {
+        if K::RESTARTS && k > 0 && k % (RUN / TILE) == 0 {
+            restart(pass.kernel, &mut state);
+        }
         let tile = if pass.reverse { tiles - 1 - k } else { k } * TILE;
         let steps = (len - tile).min(TILE);
         for (source, x) in pass.sources.iter().zip(&mut x) {

@@ -29,15 +29,26 @@ const WIDTH: usize = 32;
 /// Number of lanes in a block, whose states fit in the L1 cache.
 const BLOCK: usize = 128;
 
+/// Number of steps of a run, a multiple of the steps of a tile.
+pub(crate) const RUN: usize = 32;
+
 /// One step of a lane: `(state, x) ↦ (state, y)`.
 pub(crate) trait LaneStep<T: Scalar, const I: usize, const S: usize, const O: usize>:
     Copy + Sync
 {
     /// Cost per step in units of one addition; used to decide on multithreading.
     const COST: usize = 1;
+    /// True if [`LaneStep::restart`] runs after every [`RUN`] steps of a lane.
+    const RESTARTS: bool = false;
 
     /// The step.
     fn step(self, state: [T; S], x: [T; I]) -> ([T; S], [T; O]);
+
+    /// Moves what a run of steps has accumulated into the part of the state for all earlier runs.
+    #[inline(always)]
+    fn restart(self, state: [T; S]) -> [T; S] {
+        state
+    }
 }
 
 /// One step of [`WIDTH`] lanes in separate arrays: they do not alias, so the loop vectorises.
@@ -55,6 +66,27 @@ fn together<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, 
         }
         for o in 0..O {
             y[o][i] = out[o];
+        }
+    }
+}
+
+/// [`LaneStep::restart`] of `N` lanes.
+#[inline(always)]
+fn restart<
+    T: Scalar,
+    K: LaneStep<T, I, S, O>,
+    const I: usize,
+    const S: usize,
+    const O: usize,
+    const N: usize,
+>(
+    kernel: K,
+    state: &mut [[T; N]; S],
+) {
+    for i in 0..N {
+        let after = kernel.restart(from_fn(|s| state[s][i]));
+        for s in 0..S {
+            state[s][i] = after[s];
         }
     }
 }

@@ -157,6 +157,18 @@ fn long_lanes_beyond_the_range_of_numbers() {
     (x[0], x[600], x[601], x[602]) = (-1.5e308, 1e308, 1e308, -1e308);
     let y = elements(&run(&op(Running::Sum, 0, false), &[of(&[5000], &x)])[0]);
     assert_eq!(y[4999], -0.5e308);
+    // Sums of a run overflow, those of the whole lane do not: in a run that ends and in the last one.
+    for n in [40, 70] {
+        for lanes in [1, 40] {
+            let term = |t| [(0, -1.5e308), (36, 1e308), (37, 1e308)].iter().find(|x| x.0 == t);
+            let x = Tensor::from_fn(&[n, lanes], |i| term(i / lanes).map_or(0.0, |x| x.1)).unwrap();
+            let y = running(Running::Sum, &AnyTensor::from(x), 0, false).unwrap();
+            let y = y.into_typed::<f64>().unwrap();
+            let y: Vec<f64> = (0..n).map(|i| y.get(&[i, lanes - 1]).unwrap()).collect();
+            assert_eq!(y[..36], [-1.5e308; 36]);
+            assert_eq!(y[36..], [vec![-0.5e308], vec![0.5e308; n - 37]].concat());
+        }
+    }
 }
 
 /// A sequential sum of ones in `f32` stagnates at 2²⁴.
