@@ -23,7 +23,7 @@
 //! | log Z, best path, K best, tensor contractions | [`ext::einsum`] |
 //! | svd, truncated svd, eigh, solve, matrix functions | [`ext::linalg`] |
 //! | tensors with quantum numbers, block-sparse and diagonal tensors | [`ext::structured`] |
-//! | matrix product states, DMRG, TEBD, TDVP, cross interpolation | `ext::networks` |
+//! | matrix product states, DMRG, TEBD, TDVP, cross interpolation | [`ext::networks`] |
 //! | recurrences, Kalman filters, scans of a user's body in bounded memory | [`ext::scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`ext::nn`] |
 //! | user-defined operations with derivative rules | [`ext::operation`], [`ext::tape`] |
@@ -37,7 +37,7 @@
 //! | `ext`, on by default | [`ext`] and [`models`], except for parts that need a feature below |
 //! | `linalg`, on by default | [`ext::linalg`], Gaussian processes, low-rank layers |
 //! | `structured`, on by default | [`ext::structured`]; enables `linalg` |
-//! | `networks` | `ext::networks`; enables `structured` |
+//! | `networks` | [`ext::networks`]; enables `structured` |
 //! | `module` | structured tensors, CRFs and low-rank layers as parameters of Burn modules |
 //! | `flex` | the operations on burn-flex |
 //! | `ndarray` | the operations on burn-ndarray |
@@ -47,7 +47,11 @@
 //! Burn's backend traits are infallible: an invalid operation panics with the text of the
 //! [`TensorError`](t4a_tensor::TensorError), which contains the operation, shapes and dtypes. The functions of
 //! [`ext`] return typed errors before any work.
-
+//!
+#![cfg_attr(
+    not(feature = "networks"),
+    doc = "[`ext::networks`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/networks/"
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // backend         implementation of Burn's backend traits, one engine call per method

@@ -501,6 +501,23 @@ fn flat(x: &AnyTensor) -> Result<AnyTensor> {
 
 /// Fourier transform of a real signal along an axis: real and imaginary parts. Called by Burn's trait in 0.21 and
 /// by `burn-signal` in 0.22.
+///
+#[cfg_attr(
+    burn_line = "0.21",
+    doc = "
+```
+use burn::tensor::TensorData;
+use burn_t4a::{T4aTensor, irfft, rfft};
+
+// A constant signal has one frequency.
+let x = T4aTensor::try_from_data(TensorData::from([1.0f32; 4]))?;
+let (re, im) = rfft(x, 0, None);
+re.clone().try_into_data()?.assert_eq(&TensorData::from([4.0f32, 0.0, 0.0]), true);
+let signal = irfft(re, im, 0, None).try_into_data()?;
+signal.assert_eq(&TensorData::from([1.0f32; 4]), true);
+# Ok::<(), burn_t4a::ext::operation::TensorError>(())
+```"
+)]
 #[cfg_attr(burn_line = "0.21", allow(unreachable_pub))]
 #[track_caller]
 pub fn rfft(x: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor) {

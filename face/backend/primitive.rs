@@ -13,6 +13,26 @@ use super::T4aDevice;
 use crate::boundary::accept;
 
 /// A tensor of the backend. Cloning shares the memory.
+///
+#[cfg_attr(
+    burn_line = "0.21",
+    doc = "
+```
+use burn::tensor::{BoolDType, TensorData};
+use burn_t4a::route::{Path, Route};
+use burn_t4a::{T4aTensor, burn_dtype, engine_dtype};
+
+let data = TensorData::from([3.0f32, 1.0]);
+let x = T4aTensor::try_from_data(data.clone())?.into_owned()?;
+assert_eq!(x.any().dtype(), engine_dtype(data.dtype)?);
+assert_eq!(burn_dtype(x.any().dtype(), BoolDType::Native), Some(data.dtype));
+// To the engine and back, marked as computed on the host.
+let x = T4aTensor::from_any(x.into_any())?.with_route(Route::native(Path::HostData));
+assert_eq!(x.route().path, Path::HostData);
+x.try_into_data()?.assert_eq(&data, true);
+# Ok::<(), burn_t4a::ext::operation::TensorError>(())
+```"
+)]
 #[derive(Clone)]
 pub struct T4aTensor {
     any: AnyTensor,

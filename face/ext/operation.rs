@@ -13,7 +13,8 @@
 #![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::operation;")]
 #![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
 //! use operation::{
-//!     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, call_jvp, float,
+//!     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, apply, call, call_jvp,
+//!     float,
 //! };
 //!
 //! /// `ln(1 + eˣ)`, whose derivative is `1/(1 + e⁻ˣ)`.
@@ -50,6 +51,11 @@
 //! let (x, dx) = (Vector::zeros([1], &device), Vector::ones([1], &device));
 //! let (_, dy): (_, Vector) = call_jvp(&Softplus, &[float(x)], &[Some(float(dx))])?;
 //! dy.into_data().assert_eq(&[0.5f32].into(), false);
+//!
+//! // An operation may have several results.
+//! let results = apply(&Softplus, &[float(Vector::zeros([1], &device))])?.results;
+//! let y: Vector = results[0].tensor()?;
+//! y.into_data().assert_approx_eq::<f32>(&[2f32.ln()].into(), Default::default());
 //! # Ok::<(), TensorError>(())
 //! ```
 

@@ -2,6 +2,31 @@
 //!
 //! A tree is a tensor of any kind, `()`, a tuple, array, vector or option of trees, a `BTreeMap` from names to
 //! trees, a [`Static`] value, or a struct of trees with [`#[derive(Tree)]`](derive@Tree).
+//!
+#![cfg_attr(
+    burn_line = "0.21",
+    doc = "
+```
+use burn::tensor::{Int, Tensor};
+use burn_t4a::ext::tree::{build, build_floats, flatten, flatten_floats};
+use burn_t4a::{BurnT4a, T4aDevice};
+
+let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+let (structure, leaves) = flatten::<BurnT4a, _>((of([1.0, 2.0]), vec![of([3.0, 4.0])]));
+assert_eq!(structure.paths(), [\".0\", \".1.0\"]);
+assert!(leaves.iter().all(|leaf| leaf.kind() == \"floats\" && leaf.shape()[..] == [2]));
+let (a, b): (Tensor<BurnT4a, 1>, Vec<Tensor<BurnT4a, 1>>) = build(&structure, leaves)?;
+// Of float tensors only.
+let (structure, mut floats) = flatten_floats::<BurnT4a, _>((a, b))?;
+floats.reverse();
+let (a, _): (Tensor<BurnT4a, 1>, Vec<Tensor<BurnT4a, 1>>) = build_floats(&structure, floats)?;
+a.into_data().assert_eq(&[3.0f32, 4.0].into(), false);
+let index = Tensor::<BurnT4a, 1, Int>::from_ints([0], &T4aDevice);
+let error = flatten_floats::<BurnT4a, _>((of([1.0, 2.0]), index)).unwrap_err();
+assert!(error.to_string().contains(\".1\"), \"{error}\");
+# Ok::<(), burn_t4a::ext::tree::TreeError>(())
+```"
+)]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@
 mod bounds;
 mod crates;
 mod errors;
+mod examples;
 mod imports;
 mod licences;
 

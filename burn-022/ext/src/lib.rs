@@ -22,7 +22,7 @@
 //! | log Z, best path, K best, tensor contractions | [`einsum`] |
 //! | svd, truncated svd, eigh, solve, matrix functions | [`linalg`] |
 //! | tensors with quantum numbers, block-sparse and diagonal tensors | [`structured`] |
-//! | matrix product states, DMRG, TEBD, TDVP, cross interpolation | `networks` |
+//! | matrix product states, DMRG, TEBD, TDVP, cross interpolation | [`networks`] |
 //! | recurrences, Kalman filters, scans of a user's body in bounded memory | [`scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
 //! | CRFs, Gaussian processes, low-rank layers | [`models`] |
@@ -36,12 +36,17 @@
 //! |---|---|
 //! | `linalg`, on by default | [`linalg`] |
 //! | `structured`, on by default | [`structured`]; enables `linalg` |
-//! | `networks` | `networks`; enables `structured` |
+//! | `networks` | [`networks`]; enables `structured` |
 //! | `module` | structured tensors, CRFs, low-rank layers as Burn modules |
 //! | `ndarray` | the operations on burn-ndarray |
 //! | `remote` | the operations on tensors of a server |
 //!
 //! `Tensor<D>` has first derivatives only; the crate for Burn 0.21 has derivatives of any order.
+//!
+#![cfg_attr(
+    not(feature = "networks"),
+    doc = "[`networks`]: https://docs.rs/burn-t4a-022-ext/latest/burn_t4a_022_ext/networks/"
+)]
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -36,6 +36,14 @@ fn result<O: Operation, const D: usize>(op: O, inputs: &[Operand<Dispatch>]) -> 
 ///
 /// # Panics
 /// If `dim` is not an axis of `x`.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::nn;
+///
+/// let x = Tensor::<2>::from_floats([[7.0, 7.0], [0.0, 0.0]], &Device::flex());
+/// nn::softmax(x, 1).into_data().assert_eq(&[[0.5f32; 2]; 2].into(), false);
+/// ```
 pub fn softmax<const D: usize>(x: Tensor<D>, dim: usize) -> Tensor<D> {
     result(Softmax { axis: dim }, &[float(x)])
 }
@@ -44,6 +52,15 @@ pub fn softmax<const D: usize>(x: Tensor<D>, dim: usize) -> Tensor<D> {
 ///
 /// # Panics
 /// If `dim` is not an axis of `x`.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::nn;
+///
+/// let x = Tensor::<2>::from_floats([[500.0, 500.0]], &Device::flex());
+/// let y = nn::log_softmax(x, 1).max().into_scalar::<f32>();
+/// assert!((y + 2f32.ln()).abs() < 1e-6);
+/// ```
 pub fn log_softmax<const D: usize>(x: Tensor<D>, dim: usize) -> Tensor<D> {
     result(LogSoftmax { axis: dim }, &[float(x)])
 }
@@ -53,6 +70,17 @@ pub fn log_softmax<const D: usize>(x: Tensor<D>, dim: usize) -> Tensor<D> {
 ///
 /// # Panics
 /// Unless γ and β have the size of the last axis.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::nn;
+///
+/// // The mean is 2, the variance 1.
+/// let x = Tensor::<2>::from_floats([[1.0, 3.0]], &Device::flex());
+/// let gamma = Tensor::from_floats([10.0, 20.0], &Device::flex());
+/// let y = nn::layer_norm(x, gamma, None, 0.0);
+/// y.into_data().assert_eq(&[[-10.0f32, 20.0]].into(), false);
+/// ```
 pub fn layer_norm<const D: usize>(
     x: Tensor<D>,
     gamma: Tensor<1>,
@@ -68,6 +96,16 @@ pub fn layer_norm<const D: usize>(
 ///
 /// # Panics
 /// Unless γ has the size of the last axis.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::nn;
+///
+/// let x = Tensor::<2>::from_floats([[3.0, 4.0]], &Device::flex());
+/// let y = nn::rms_norm(x, Tensor::ones([2], &Device::flex()), 0.0);
+/// // The mean of the squares is 1.
+/// assert!((y.powi_scalar(2).mean().into_scalar::<f32>() - 1.0).abs() < 1e-6);
+/// ```
 pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
     result(RmsNorm { epsilon }, &[float(x), float(gamma)])
 }
@@ -76,11 +114,24 @@ pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) ->
 /// plus `bias`.
 ///
 /// Shapes: `query: [B, H, L, d]`, `key: [B, H, S, d]`, `value: [B, H, S, e]`; mask and bias broadcast to
-/// `[B, H, L, S]`. On `BurnT4a` scores exist in tiles only, and the result for a query whose keys are all masked is
+/// `[B, H, L, S]`. On the engine scores exist in tiles only, and the result for a query whose keys are all masked is
 /// zero.
 ///
 /// # Panics
 /// If shapes do not match.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn::tensor::ops::AttentionModuleOptions;
+/// use burn_t4a_022_ext::nn;
+///
+/// // A query that is orthogonal to both keys: the mean of the values.
+/// let query = Tensor::<4>::zeros([1, 1, 1, 2], &Device::flex());
+/// let key = Tensor::from_floats([[[[1.0, 0.0], [0.0, 1.0]]]], &Device::flex());
+/// let value = Tensor::from_floats([[[[1.0], [3.0]]]], &Device::flex());
+/// let y = nn::attention(query, key, value, None, None, AttentionModuleOptions::default());
+/// y.into_data().assert_eq(&[[[[2.0f32]]]].into(), false);
+/// ```
 pub fn attention(
     query: Tensor<4>,
     key: Tensor<4>,
@@ -106,12 +157,33 @@ pub fn attention(
 /// Shapes: `logits: [N, C]`, `targets: [N]` with values in `0..C`.
 ///
 /// # Panics
-/// If shapes do not match; on `BurnT4a` also for targets outside of `0..C`.
+/// If shapes do not match; on the engine also for targets outside of `0..C`.
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+/// use burn_t4a_022_ext::nn;
+///
+/// // Four classes of equal probability.
+/// let logits = Tensor::<2>::zeros([2, 4], &Device::flex());
+/// let targets = Tensor::<1, Int>::from_ints([0, 3], &Device::flex());
+/// let loss = nn::cross_entropy(logits, targets).into_scalar::<f32>();
+/// assert!((loss - 4f32.ln()).abs() < 1e-6);
+/// ```
 pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     cross_entropies(logits, targets).mean()
 }
 
 /// [`cross_entropy`] of each row, shape `[N]`. Panics as [`cross_entropy`].
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+/// use burn_t4a_022_ext::nn;
+///
+/// let logits = Tensor::<2>::from_floats([[0.0, 0.0], [0.0, 100.0]], &Device::flex());
+/// let targets = Tensor::<1, Int>::from_ints([0, 0], &Device::flex());
+/// let losses: Vec<f32> = nn::cross_entropies(logits, targets).into_data().iter().collect();
+/// assert!((losses[0] - 2f32.ln()).abs() < 1e-6 && (losses[1] - 100.0).abs() < 1e-4);
+/// ```
 pub fn cross_entropies(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     result(CrossEntropy, &[float(logits), integers(targets)])
 }

@@ -12,6 +12,30 @@ use t4a_einsum::agree;
 use super::error::{ExtError, Result};
 
 /// Complex tensor `re + i im`. Both parts have the same shape, dtype and device.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::Complex;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// let row = |x: [[f32; 2]; 1]| Tensor::<BurnT4a, 2>::from_floats(x, &T4aDevice);
+/// // (1 + 2i, 3i)
+/// let z = Complex::new(row([[1.0, 0.0]]), row([[2.0, 3.0]]))?;
+/// assert_eq!(z.shape().as_slice(), [1, 2]);
+/// z.clone().abs_squared().into_data().assert_eq(&[[5.0f32, 9.0]].into(), false);
+/// // z zᴴ = |1 + 2i|² + |3i|²
+/// let (re, im) = z.clone().matmul(z.clone().adjoint()).into_parts();
+/// re.into_data().assert_eq(&[[14.0f32]].into(), false);
+/// im.into_data().assert_eq(&[[0.0f32]].into(), false);
+/// // (z − z̄)/2 is i times the imaginary part.
+/// let half = (z.clone() - z.clone().conj()).scale(0.5).transpose();
+/// half.im().into_data().assert_eq(&[[2.0f32], [3.0]].into(), false);
+/// half.re().into_data().assert_eq(&[[0.0f32], [0.0]].into(), false);
+/// // 1/(1 + 1).
+/// let one = Complex::from_real(z.re().ones_like());
+/// (one.clone() / (one.clone() + one)).re().into_data().assert_eq(&[[0.5f32, 0.5]].into(), false);
+/// # Ok::<(), burn_t4a::ext::ExtError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Complex<B: Backend, const D: usize> {
     re: Tensor<B, D>,
@@ -43,6 +67,23 @@ impl<B: Backend, const D: usize> Complex<B, D> {
     ///
     /// # Errors
     /// As [`Complex::new`].
+    ///
+    /// ```
+    /// use burn::tensor::{Tensor, Tolerance};
+    /// use burn_t4a::ext::Complex;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// // Cube roots of one: their sum is 0.
+    /// let third = 2.0 * std::f32::consts::PI / 3.0;
+    /// let angles = Tensor::<BurnT4a, 1>::from_floats([0.0, third, 2.0 * third], &T4aDevice);
+    /// let roots = Complex::from_polar(angles.ones_like(), angles)?;
+    /// let sum = roots.map(|part| part.sum());
+    /// let zero = [0.0f32].into();
+    /// let small = Tolerance::absolute(1e-6);
+    /// sum.re().into_data().assert_approx_eq::<f32>(&zero, small);
+    /// sum.im().into_data().assert_approx_eq::<f32>(&zero, small);
+    /// # Ok::<(), burn_t4a::ext::ExtError>(())
+    /// ```
     pub fn from_polar(r: Tensor<B, D>, phi: Tensor<B, D>) -> Result<Self> {
         let Self { re: r, im: phi } = Self::new(r, phi)?;
         Ok(Self { re: r.clone() * phi.clone().cos(), im: r * phi.sin() })

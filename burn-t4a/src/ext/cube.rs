@@ -39,6 +39,12 @@ pub enum Precision {
 static TF32: AtomicBool = AtomicBool::new(false);
 
 /// Sets the precision of all subsequent products, on all threads.
+///
+/// ```
+/// use burn_t4a::ext::cube::{Precision, set_precision};
+///
+/// set_precision(Precision::Tf32);
+/// ```
 pub fn set_precision(precision: Precision) {
     TF32.store(precision == Precision::Tf32, Ordering::Relaxed);
 }

@@ -13,6 +13,16 @@ thread_local! {
 }
 
 /// Marks a function on a backend as active on this thread during its lifetime.
+///
+/// ```
+/// use burn_t4a::BurnT4a;
+/// use burn_t4a::ext::level::LevelGuard;
+///
+/// let outer = LevelGuard::enter::<BurnT4a>();
+/// assert!(outer.is_some() && LevelGuard::enter::<BurnT4a>().is_none());
+/// drop(outer);
+/// assert!(LevelGuard::enter::<BurnT4a>().is_some());
+/// ```
 #[derive(Debug)]
 pub struct LevelGuard {
     backend: TypeId,

@@ -5,18 +5,27 @@
 //! | contractions: log Z, best path, counts, K best | [`einsum`] |
 //! | factorisations, solvers, functions of matrices | [`linalg`] |
 //! | graded, block-sparse and diagonal tensors | [`structured`] |
-//! | matrix product states, searches, evolutions, cross interpolation, with the feature `networks` | `networks` |
+//! | matrix product states, searches, evolutions, cross interpolation, with the feature `networks` | [`networks`] |
 //! | scans of a user's body in bounded memory; recurrences in one kernel | [`scan`] |
 //! | softmax, norms, attention and cross-entropy, fused on the tape | [`nn`] |
 //! | complex tensors as pairs of real tensors | [`Complex`] |
 //! | the element of a tensor with one element, in full precision | [`scalar()`] |
 //! | nested arguments and results, including structs (pytrees) | [`tree`] |
 //! | user-defined operation as a value, on every backend | [`operation`] |
-//! | functions with user-defined derivative rules, in Burn's tensors (`custom_vjp`, `custom_jvp`) | [`custom`] |
+//! | functions with user-defined derivative rules, in Burn's tensors ([`custom_vjp`](custom::custom_vjp), [`custom_jvp`](custom::custom_jvp)) | [`custom`] |
 //! | node of the tape with a user-defined rule | [`tape`] |
 //! | rejection of nested functions on one backend type | [`level`] |
-//! | precision of products on GPUs, with the feature `cubecl` | `cube` |
+//! | precision of products on GPUs, with the feature `cubecl` | [`cube`] |
 //! | array traits of derivative rules, implemented for primitives of a backend | [`primitive`] |
+//!
+#![cfg_attr(
+    not(feature = "networks"),
+    doc = "[`networks`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/networks/"
+)]
+#![cfg_attr(
+    not(feature = "cubecl"),
+    doc = "[`cube`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/cube/"
+)]
 
 pub mod complex;
 #[cfg(feature = "cubecl")]

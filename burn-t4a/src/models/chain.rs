@@ -84,6 +84,22 @@ impl<B: Operations> LinearChain<B> {
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::models::LinearChain;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// // One step: the scores of first and last tag add up.
+    /// let emissions = Tensor::<BurnT4a, 3>::from_floats([[[1.0, 0.0]]], &T4aDevice);
+    /// let transitions = Tensor::<BurnT4a, 2>::zeros([2, 2], &T4aDevice);
+    /// let chain = LinearChain::new(emissions, transitions, None)?;
+    /// let scores = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+    /// let chain = chain.start(scores([0.5, 0.0]))?.end(scores([0.25, 4.0]))?;
+    /// chain.score(&[vec![0]])?.into_data().assert_eq(&[1.75f32].into(), false);
+    /// chain.viterbi()?.1.into_data().assert_eq(&[4.0f32].into(), false);
+    /// # Ok::<(), burn_t4a::ext::ExtError>(())
+    /// ```
     pub fn start(self, scores: Tensor<B, 1>) -> Result<Self> {
         Ok(Self(self.0.start(&Floats::<B>::from(scores))?))
     }
@@ -100,6 +116,19 @@ impl<B: Operations> LinearChain<B> {
     ///
     /// # Errors
     /// Errors of the contractions.
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::models::LinearChain;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// // Two tags, three steps, all scores 0: eight sequences of weight 1.
+    /// let emissions = Tensor::<BurnT4a, 3>::zeros([1, 3, 2], &T4aDevice);
+    /// let transitions = Tensor::<BurnT4a, 2>::zeros([2, 2], &T4aDevice);
+    /// let log_z = LinearChain::new(emissions, transitions, None)?.log_partition()?;
+    /// log_z.into_data().assert_approx_eq::<f32>(&[8f32.ln()].into(), Default::default());
+    /// # Ok::<(), burn_t4a::ext::ExtError>(())
+    /// ```
     pub fn log_partition(&self) -> Result<Tensor<B, 1>> {
         Ok(self.0.log_partition()?.tensor::<1>()?)
     }
@@ -128,6 +157,20 @@ impl<B: Operations> LinearChain<B> {
     ///
     /// # Errors
     /// `Tensor` for a tensor of another shape, and for a negative tag, with the first place.
+    ///
+    /// ```
+    /// use burn::tensor::{Int, Tensor};
+    /// use burn_t4a::models::LinearChain;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// // The second sequence has one step; the tag of its padding is ignored.
+    /// let emissions = Tensor::<BurnT4a, 3>::zeros([2, 2, 2], &T4aDevice);
+    /// let transitions = Tensor::<BurnT4a, 2>::zeros([2, 2], &T4aDevice);
+    /// let chain = LinearChain::new(emissions, transitions, Some(&[2, 1]))?;
+    /// let tags = Tensor::<BurnT4a, 2, Int>::from_ints([[0, 1], [1, -100]], &T4aDevice);
+    /// assert_eq!(chain.padded_tags(tags)?, [vec![0, 1], vec![1]]);
+    /// # Ok::<(), burn_t4a::ext::ExtError>(())
+    /// ```
     pub fn padded_tags(&self, tags: Tensor<B, 2, Int>) -> Result<Vec<Vec<usize>>> {
         let shape = tags.dims();
         let tags: Vec<i64> = tags.into_data().iter::<i64>().collect();
@@ -138,6 +181,20 @@ impl<B: Operations> LinearChain<B> {
     ///
     /// # Errors
     /// Errors of the contractions.
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::models::LinearChain;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// // Equal tags attract: weights e of (0, 0) and (1, 1), weight 1 of the others, and tag 0 at the first step.
+    /// let emissions = Tensor::<BurnT4a, 3>::from_floats([[[0.0, f32::NEG_INFINITY], [0.0, 0.0]]], &T4aDevice);
+    /// let chain = LinearChain::new(emissions, Tensor::<BurnT4a, 2>::eye(2, &T4aDevice), None)?;
+    /// let p = 1f32.exp() / (1f32.exp() + 1.0);
+    /// let want = [[[1.0, 0.0], [p, 1.0 - p]]];
+    /// chain.marginals()?.into_data().assert_approx_eq::<f32>(&want.into(), Default::default());
+    /// # Ok::<(), burn_t4a::ext::ExtError>(())
+    /// ```
     pub fn marginals(&self) -> Result<Tensor<B, 3>> {
         Ok(self.0.marginals()?.tensor::<3>()?)
     }
@@ -160,6 +217,21 @@ impl<B: Operations> LinearChain<B> {
     ///
     /// # Errors
     /// `Tensor` if a score is NaN or `k` is 0.
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::models::LinearChain;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// // Scores of two independent steps: 3 + 5, 3 + 4, 1 + 5 and 1 + 4.
+    /// let transitions = Tensor::<BurnT4a, 2>::zeros([2, 2], &T4aDevice);
+    /// let emissions = Tensor::<BurnT4a, 3>::from_floats([[[3.0, 1.0], [4.0, 5.0]]], &T4aDevice);
+    /// let chain = LinearChain::new(emissions, transitions, None)?;
+    /// let best = &chain.k_best(2)?[0];
+    /// assert_eq!((&best[0].tags[..], best[0].score), (&[0, 1][..], 8.0));
+    /// assert_eq!((&best[1].tags[..], best[1].score), (&[0, 0][..], 7.0));
+    /// # Ok::<(), burn_t4a::ext::ExtError>(())
+    /// ```
     pub fn k_best(&self, k: usize) -> Result<Vec<Vec<ScoredTags>>> {
         Ok(self.0.k_best(k)?)
     }

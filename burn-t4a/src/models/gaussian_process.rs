@@ -49,6 +49,21 @@ impl<B: Operations> GaussianProcess<B> {
     ///
     /// # Errors
     /// As [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::models::GaussianProcess;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    ///
+    /// // One observation y = 2 with variance 4, and a new input with covariance 2 and variance 4:
+    /// // mean 2/4 · 2, variance 4 − 2²/4.
+    /// let matrix = |x: f32| Tensor::<BurnT4a, 2>::from_floats([[x]], &T4aDevice);
+    /// let process = GaussianProcess::new(matrix(4.0), Tensor::<BurnT4a, 1>::from_floats([2.0], &T4aDevice))?;
+    /// let (mean, covariance) = process.posterior(matrix(2.0), matrix(4.0))?;
+    /// mean.into_data().assert_approx_eq::<f32>(&[1.0f32].into(), Default::default());
+    /// covariance.into_data().assert_approx_eq::<f32>(&[[3.0f32]].into(), Default::default());
+    /// # Ok::<(), burn_t4a::ext::linalg::LinalgError>(())
+    /// ```
     pub fn posterior(
         &self,
         across: Tensor<B, 2>,

@@ -51,6 +51,64 @@
 //! # Ok::<(), linalg::LinalgError>(())
 //! ```
 //!
+//! Systems and functions of matrices take and return tensors; a scalar of one matrix has shape `[1]`.
+//!
+//! ```
+#![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};")]
+#![cfg_attr(
+    burn_line = "0.21",
+    doc = "type Tensor<const D: usize> = burn::tensor::Tensor<BurnT4a, D>;"
+)]
+#![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::linalg;")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
+//!
+#![cfg_attr(burn_line = "0.21", doc = "let device = T4aDevice;")]
+#![cfg_attr(burn_line = "0.22", doc = "let device = Device::flex();")]
+//! let a = Tensor::<2>::from_floats([[4.0, 2.0], [2.0, 10.0]], &device);
+//! let near = |x: burn::tensor::TensorData, want: burn::tensor::TensorData| {
+//!     x.assert_approx_eq::<f32>(&want, burn::tensor::Tolerance::absolute(1e-5));
+//! };
+//! // 4 x + 2 y = 6, 2 x + 10 y = 12
+//! let b = Tensor::<1>::from_floats([6.0, 12.0], &device);
+//! near(linalg::solve(a.clone(), b)?.into_data(), [1.0f32, 1.0].into());
+//! near(linalg::cholesky(a.clone())?.into_data(), [[2.0f32, 0.0], [1.0, 3.0]].into());
+//! near(linalg::det(a.clone())?.into_data(), [36.0f32].into());
+//! // The eigenvalues 7 ± √13 have the sum 14.
+//! near(linalg::eigvalsh(a.clone())?.sum().into_data(), [14.0f32].into());
+//! near(linalg::norm::<_, _, Tensor<1>>(a)?.into_data(), [124f32.sqrt()].into());
+//! let shear = Tensor::<2>::from_floats([[0.0, 1.0], [0.0, 0.0]], &device);
+//! near(linalg::expm(shear)?.into_data(), [[1.0f32, 1.0], [0.0, 1.0]].into());
+//! # Ok::<(), linalg::LinalgError>(())
+//! ```
+//!
+//! Most functions have two more forms with the same arguments: `_ex` returns the status of each matrix instead of an
+//! error, `_jvp` the derivative along tangents.
+//!
+//! ```
+#![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};")]
+#![cfg_attr(
+    burn_line = "0.21",
+    doc = "type Tensor<const D: usize> = burn::tensor::Tensor<BurnT4a, D>;"
+)]
+#![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::linalg;")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn::tensor::{Device, Tensor};")]
+//!
+#![cfg_attr(burn_line = "0.21", doc = "let device = T4aDevice;")]
+#![cfg_attr(burn_line = "0.22", doc = "let device = Device::flex();")]
+//! // The second matrix of the batch is singular.
+//! let batch = Tensor::<3>::from_floats([[[2.0]], [[0.0]]], &device);
+//! let (inverse, info) = linalg::inv_ex(batch)?;
+//! inverse.slice([0..1, 0..1, 0..1]).into_data().assert_eq(&[[[0.5f32]]].into(), false);
+//! let status: Vec<i64> = info.into_data().iter().collect();
+//! assert!(status[0] == 0 && status[1] != 0);
+//!
+//! // d(1/a) = −da/a²
+//! let a = Tensor::<2>::from_floats([[2.0]], &device);
+//! let (_, tangent) = linalg::inv_jvp(a.clone(), a.ones_like())?;
+//! tangent.into_data().assert_eq(&[[-0.25f32]].into(), false);
+//! # Ok::<(), linalg::LinalgError>(())
+//! ```
+//!
 //! # Other backends
 //! `impl Operations for MyBackend {}` suffices. Factorisations then run in the engine through host data, derivative
 //! rules in the operations of the backend.

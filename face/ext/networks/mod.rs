@@ -14,7 +14,7 @@
 //! | chains of Burn tensors as dense cores | [`BurnCores`], [`BurnChain::to_tensors`] |
 //! | `⟨H⟩`, fidelity, likelihood of samples, on the tape | [`Mps::energy`], [`Mps::ln_fidelity`], [`Mps::log_likelihood`] |
 //! | a Hamiltonian of parameters on the tape; its ground state | [`weighted`], [`GroundState`] |
-//! | a chain as a layer: features contracted with cores | [`contract_features`]; `MpsLayer`, feature `module` |
+//! | a chain as a layer: features contracted with cores | [`contract_features`]; [`MpsLayer`], feature `module` |
 //! | functions as trains; trains and dense arrays as Burn tensors | [`cross`], [`quantics`], [`train_to_tensors`], [`to_engine`] |
 //!
 //! ```
@@ -48,6 +48,15 @@
 //! assert!(sizes.flat_map(|x| x.iter::<f64>().collect::<Vec<_>>()).all(|x| x < 1e-5));
 //! # Ok::<(), networks::NetworksError>(())
 //! ```
+//!
+#![cfg_attr(
+    all(not(feature = "module"), burn_line = "0.21"),
+    doc = "[`MpsLayer`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/networks/struct.MpsLayer.html"
+)]
+#![cfg_attr(
+    all(not(feature = "module"), burn_line = "0.22"),
+    doc = "[`MpsLayer`]: https://docs.rs/burn-t4a-022-ext/latest/burn_t4a_022_ext/networks/struct.MpsLayer.html"
+)]
 
 mod chains;
 #[cfg(feature = "module")]

@@ -8,7 +8,7 @@
 //! | conversion from and to Burn tensors, gradients, tangents | [`Structured`] |
 //! | singular values as Burn tensors, entropies | [`BurnBond`] |
 //! | truncation over all sectors | [`BondTruncation`] |
-//! | parameter of a Burn module | `Weights`, feature `module` |
+//! | parameter of a Burn module | [`Weights`], feature `module` |
 //!
 //! The types are those of [`t4a_structured`] over float tensors of a backend: all elements are in one tensor of
 //! rank 1, the structure is host data and not on the tape. Operations are values: the engine runs kernels, other
@@ -44,6 +44,15 @@
 //! gradient.flat().into_data().assert_eq(&[2.0f32, -2.0, 4.0, 4.0, -2.0, 2.0].into(), true);
 //! # Ok::<(), structured::StructuredError>(())
 //! ```
+//!
+#![cfg_attr(
+    all(not(feature = "module"), burn_line = "0.21"),
+    doc = "[`Weights`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/structured/struct.Weights.html"
+)]
+#![cfg_attr(
+    all(not(feature = "module"), burn_line = "0.22"),
+    doc = "[`Weights`]: https://docs.rs/burn-t4a-022-ext/latest/burn_t4a_022_ext/structured/struct.Weights.html"
+)]
 
 mod parts;
 mod tensor;

@@ -94,6 +94,8 @@ where
 ///
 /// Outputs without a derivative, such as indices, are returned through a captured variable of `forward`.
 ///
+#[cfg_attr(burn_line = "0.21", doc = include_str!("record_many_0_21.md"))]
+///
 /// # Errors
 /// Errors of `forward`; nothing is recorded in that case.
 pub fn record_many<B, C, R, E, const N: usize, const M: usize>(

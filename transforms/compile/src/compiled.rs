@@ -18,6 +18,26 @@ use crate::trace::{Trial, eager, trace};
 /// A function that is recorded once per set of input shapes, dtypes and tree structures, and replayed afterwards.
 ///
 /// Calls from several threads are allowed.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::compile::{Traced, compile};
+///
+/// type B = BurnT4a;
+/// let function = |x: Tensor<Traced<B>, 1>| (x.clone() * 2.0).exp() - x;
+/// let f = compile(function).capacity(4).fullgraph();
+/// let x = Tensor::<B, 1>::from_floats([0.0, 1.0], &T4aDevice);
+/// let y = f.call(x.clone())?;
+/// println!("{}", f.explain());
+/// assert!(f.svg().unwrap().contains("exp"));
+/// // Another process loads the programs of this one.
+/// let g = compile(function).fused(false);
+/// assert_eq!(g.load(&f.save()?)?, 1);
+/// g.call(x)?.into_data().assert_approx_eq::<f32>(&y.into_data(), Default::default());
+/// assert_eq!((g.counters().traces, g.counters().hits), (0, 1));
+/// # Ok::<(), burn_t4a_transforms::compile::CompileError>(())
+/// ```
 pub struct Compiled<B: Backend, I, O, F> {
     function: F,
     fullgraph: bool,

@@ -3,6 +3,33 @@
 //! Values are numbered: the inputs first, then constants and results in order of creation. An instruction is a backend
 //! method with its static arguments as words, so an interpreter can run it unchanged, or with other sizes on a part of
 //! its operands.
+//!
+//! ```
+//! use burn::tensor::Tensor;
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_t4a_transforms::compile::Traced;
+//! use burn_t4a_transforms::compile::graph::{Arguments, Graph, mark};
+//!
+//! type B = BurnT4a;
+//! let f = |x: Tensor<Traced<B>, 1>| mark(x.exp(), "annotation", vec![]).sum();
+//! let arguments = Arguments::new(Tensor::<BurnT4a, 1>::from_floats([0.0, 0.0], &T4aDevice));
+//! let graph = Graph::record(f, &arguments)?;
+//! let names: Vec<_> = graph.instructions().iter().map(|one| one.name()).collect();
+//! assert_eq!(names, ["float_exp", "annotation", "float_sum"]);
+//! assert!(graph.instructions()[0].is_elementwise() && graph.constants().is_empty());
+//! // An interpreter: values by number.
+//! let mut values = arguments.values().to_vec();
+//! assert_eq!(values.len(), graph.inputs());
+//! for one in graph.instructions() {
+//!     let operands = one.operands().iter().map(|&k| values[k].clone()).collect();
+//!     assert_eq!(one.results().start, values.len());
+//!     values.extend(one.run(operands)?);
+//! }
+//! let results = graph.outputs().iter().map(|&k| values[k].clone()).collect();
+//! let y: Tensor<B, 1> = graph.build(results)?;
+//! y.into_data().assert_eq(&[2.0f32].into(), false);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::ops::Range;
 

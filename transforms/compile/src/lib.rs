@@ -27,7 +27,7 @@
 //! | reason of a new trace or of eager execution | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
 //! | cost of every instruction, a drawing | [`Compiled::explain`], [`Compiled::svg`] |
 //! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
-//! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of `burn_t4a::ext::tree` |
+//! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of [`burn_t4a::ext::tree`] |
 //! | a function as text for XLA and other compilers | [`stablehlo`] |
 //! | recordings for a custom interpreter | [`graph`] |
 //! | machine code for fused groups (x86-64), and for long scans over small states | the feature `jit` |

@@ -24,7 +24,7 @@
 //! | the derivative at one point along many tangents | [`linearize`] |
 //! | explicit conversion of trees, for custom transformations | [`dual`], [`unzip`] |
 //! | a tensor of `B` as a constant of a function on [`Jvp`] | [`constant`] |
-//! | structs as arguments and results | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
+//! | structs as arguments and results | `#[derive(Tree)]` of [`burn_t4a::ext::tree`] |
 //! | gradients, Hessians, Jacobians | the crate `burn-t4a-transforms` |
 //!
 //! Operations that read data (`into_data`, comparisons, indices) use primal values; `detach` removes the tangents of

@@ -8,6 +8,23 @@ use crate::real::InnerFloat;
 /// A float tensor and its tangent; a missing tangent represents zero, without cost.
 ///
 /// The tangent has the shape, dtype and device of the primal.
+///
+/// ```
+/// use burn::tensor::{Tensor, TensorPrimitive};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::jvp::{Jvp, JvpTensor};
+///
+/// let primitive = |x: [f32; 1]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice).into_primitive().tensor();
+/// let x = JvpTensor::<BurnT4a>::new(primitive([2.0]), primitive([1.0]));
+/// // The derivative of x³ is 3 x².
+/// let y = Tensor::<Jvp<BurnT4a>, 1>::from_primitive(TensorPrimitive::Float(x)).powi_scalar(3);
+/// let (_, dy) = y.into_primitive().tensor().into_parts();
+/// let tensor = |x| Tensor::<BurnT4a, 1>::from_primitive(TensorPrimitive::Float(x));
+/// tensor(dy.unwrap()).into_data().assert_eq(&[12.0f32].into(), false);
+/// let constant = JvpTensor::<BurnT4a>::constant(primitive([2.0]));
+/// assert!(constant.tangent().is_none());
+/// tensor(constant.primal().clone()).into_data().assert_eq(&[2.0f32].into(), false);
+/// ```
 #[derive(Clone, Debug)]
 pub struct JvpTensor<B: Backend> {
     /// Primal value.

@@ -97,6 +97,20 @@ where
 ///
 /// # Errors
 /// As [`jvp`].
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::jvp::{constant, dual, unzip};
+///
+/// // The derivative of a x along the tangent of x, where a is a constant.
+/// let x = dual(Tensor::<BurnT4a, 1>::from_floats([2.0], &T4aDevice), Tensor::<BurnT4a, 1>::from_floats([10.0], &T4aDevice))?;
+/// let a = constant(Tensor::<BurnT4a, 1>::from_floats([3.0], &T4aDevice))?;
+/// let (y, dy): (Tensor<BurnT4a, 1>, _) = unzip(x * a)?;
+/// y.into_data().assert_eq(&[6.0f32].into(), false);
+/// dy.into_data().assert_eq(&[30.0f32].into(), false);
+/// # Ok::<(), burn_t4a_transforms::jvp::JvpError>(())
+/// ```
 pub fn dual<B: Backend, P: Tree<B>>(primals: P, tangents: P) -> Result<P::On<Jvp<B>>> {
     let (structure, primals) = flatten_floats(primals)?;
     let (of_tangents, tangents) = flatten_floats(tangents)?;

@@ -12,6 +12,7 @@ use crate::spec::Split;
 ///
 /// let mesh = Mesh::new([("data", 2), ("model", 4)])?;
 /// assert_eq!(mesh.devices(), 8);
+/// assert_eq!(mesh.axes()[1], ("model".to_owned(), 4));
 /// # Ok::<(), burn_t4a_transforms::shard::ShardError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,6 +77,24 @@ where
 
 /// Sharding constraint: inside a sharded function, converts a tensor to the given partition at this point. Outside of a
 /// sharded function it is the identity.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::compile::Traced;
+/// use burn_t4a_transforms::shard::{Mesh, PartitionSpec, reshard, shard_map};
+///
+/// type B = BurnT4a;
+/// let (rows, columns) = (PartitionSpec::split(["data", ""]), PartitionSpec::split(["", "data"]));
+/// let mesh = Mesh::new([("data", 2)])?;
+/// // Each device has all rows of one column, so that it sums the column itself.
+/// let to = columns.clone();
+/// let sums = move |x: Tensor<Traced<B>, 2>| reshard(x * 2.0, &to).sum_dim(0);
+/// let sums = shard_map(sums, &mesh, [rows], [columns]);
+/// let x = Tensor::<B, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
+/// sums.call(x)?.into_data().assert_eq(&[[8.0f32, 12.0]].into(), false);
+/// # Ok::<(), burn_t4a_transforms::shard::ShardError>(())
+/// ```
 pub fn reshard<B: Backend, const D: usize>(
     x: Tensor<Traced<B>, D>,
     spec: &PartitionSpec,
@@ -210,6 +228,26 @@ where
     ///
     /// # Errors
     /// As [`Sharded::call`], except those of devices and other processes.
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    /// use burn_t4a_transforms::compile::Traced;
+    /// use burn_t4a_transforms::shard::{Mesh, PartitionSpec, shard_map};
+    ///
+    /// type B = BurnT4a;
+    /// // Rows of the weight are split, so that products are partial sums.
+    /// let specs = [PartitionSpec::split(["", "model"]), PartitionSpec::split(["model", ""])];
+    /// let f = |(x, w): (Tensor<Traced<B>, 2>, Tensor<Traced<B>, 2>)| x.matmul(w);
+    /// let mesh = Mesh::new([("model", 2)])?;
+    /// let f = shard_map(f, &mesh, specs, [PartitionSpec::replicated()]);
+    /// let ones = |shape: [usize; 2]| Tensor::<B, 2>::ones(shape, &T4aDevice);
+    /// let plan = f.plan((ones([4, 6]), ones([6, 8])))?;
+    /// println!("{plan}");
+    /// // Each device sends its 4 × 8 numbers of 4 bytes to the other one, in the same process.
+    /// assert_eq!((plan.bytes(), plan.sent_by(0)), (4 * 8 * 4, 0));
+    /// # Ok::<(), burn_t4a_transforms::shard::ShardError>(())
+    /// ```
     pub fn plan(&self, arguments: I::On<B>) -> Result<Arc<ExecutionPlan<B>>> {
         self.plan_of(&Arguments::new(arguments))
     }

@@ -180,6 +180,7 @@ pub(super) fn one_dtype<B: Backend>(
 ///     &[[3.0f32, 0.0, 1.0, 0.0], [0.0, 4.0, 0.0, 2.0], [1.0, 1.0, 0.0, 0.0]].into(),
 ///     true,
 /// );
+/// assert_eq!(j.paths(), [vec![".0", ".1"], vec![".0", ".1"]]);
 /// let of_b: Tensor<BurnT4a, 2> = j.block(".0", ".1")?;
 /// of_b.into_data().assert_eq(&[[1.0f32, 0.0], [0.0, 2.0]].into(), true);
 /// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())

@@ -79,6 +79,20 @@ impl<F> Vectorized<F> {
 
     /// Sets the number of examples, required if no input is mapped: the function captures a batch, such as the
     /// parameters of an ensemble.
+    ///
+    /// ```
+    /// use burn::tensor::{Distribution, Tensor};
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    /// use burn_t4a_transforms::vmap::{Random, Vmap, vmap};
+    ///
+    /// // Two examples that draw the same numbers.
+    /// type V = Vmap<BurnT4a>;
+    /// let noise = |(): ()| Tensor::<V, 1>::random([3], Distribution::Default, &T4aDevice);
+    /// let x: Tensor<BurnT4a, 2> = vmap(noise).size(2).random(Random::Same).call(())?;
+    /// let [first, second] = [0, 1].map(|k| x.clone().narrow(0, k, 1).into_data());
+    /// first.assert_eq(&second, true);
+    /// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+    /// ```
     pub fn size(mut self, examples: usize) -> Self {
         self.size = Some(examples);
         self
@@ -98,6 +112,26 @@ impl<F> Vectorized<F> {
 
     /// Allows the function to keep tensors that differ between examples, as `BatchNorm` on `Autodiff` keeps its running
     /// statistics: they can be used only in calls with the same batch size, and keep their memory.
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use burn_t4a::{BurnT4a, T4aDevice};
+    /// use burn_t4a_transforms::vmap::{Vmap, VmapError, vmap};
+    /// use std::cell::RefCell;
+    ///
+    /// type V = Vmap<BurnT4a>;
+    /// let last = RefCell::new(None);
+    /// let double = |x: Tensor<V, 1>| {
+    ///     last.replace(Some(x.clone()));
+    ///     x * 2.0
+    /// };
+    /// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
+    /// let refused: Result<Tensor<BurnT4a, 2>, _> = vmap(&double).call(x.clone());
+    /// assert!(matches!(refused, Err(VmapError::Keeps)));
+    /// let y: Tensor<BurnT4a, 2> = vmap(&double).keeping().call(x)?;
+    /// y.into_data().assert_eq(&[[2.0f32, 4.0], [6.0, 8.0]].into(), false);
+    /// # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
+    /// ```
     pub fn keeping(mut self) -> Self {
         self.keeping = true;
         self

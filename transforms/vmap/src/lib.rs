@@ -26,7 +26,7 @@
 //! | bounded memory: examples in chunks | [`Vectorized::chunk`] |
 //! | random numbers, per example or shared | [`Vectorized::random`], [`Random`] |
 //! | sums, means and exchanges between examples | [`collective`] |
-//! | structs as arguments and results | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
+//! | structs as arguments and results | `#[derive(Tree)]` of [`burn_t4a::ext::tree`] |
 //! | an ensemble of modules | `burn_t4a_transforms::module::stack` |
 //!
 //! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without a batch axis that all

@@ -10,6 +10,19 @@ use crate::backend::refuse;
 /// A tensor of the inner backend: `[batch, …]` if it is batched, else shared by all examples.
 ///
 /// Its shape as [`TensorMetadata`] is that of one example.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::vmap::VmapTensor;
+///
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], &T4aDevice);
+/// let x = x.into_primitive().tensor();
+/// let batch = VmapTensor::batched(x.clone());
+/// assert!(batch.is_batched() && batch.size() == Some(3));
+/// let (_, is_batched) = VmapTensor::shared(x).into_inner();
+/// assert!(!is_batched);
+/// ```
 #[derive(Clone, Debug)]
 pub struct VmapTensor<P> {
     inner: P,

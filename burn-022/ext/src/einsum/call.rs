@@ -81,6 +81,20 @@ pub fn semiring_einsum<S: ArraySemiring, const D: usize>(
 ///
 /// # Errors
 /// As [`einsum`].
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::Complex;
+/// use burn_t4a_022_ext::einsum::complex_einsum;
+///
+/// // ⟨v, v⟩ of v = (1, i): the conjugate is explicit.
+/// let parts = [[1.0, 0.0], [0.0, 1.0]].map(|x: [f32; 2]| Tensor::<1>::from_floats(x, &Device::flex()));
+/// let [re, im] = parts;
+/// let v = Complex::new(re, im)?;
+/// let norm: Complex<1> = complex_einsum("i,i->", (&v.clone().conj(), &v))?;
+/// assert_eq!((norm.re().into_scalar::<f32>(), norm.im().into_scalar::<f32>()), (2.0, 0.0));
+/// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+/// ```
 pub fn complex_einsum<const D: usize>(
     expression: impl Expression,
     operands: impl Operands<ComplexOperand>,

@@ -81,6 +81,21 @@ impl LinearChain {
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_t4a_022_ext::models::LinearChain;
+    ///
+    /// // One step: the scores of first and last tag add up.
+    /// let emissions = Tensor::<3>::from_floats([[[1.0, 0.0]]], &Device::flex());
+    /// let transitions = Tensor::<2>::zeros([2, 2], &Device::flex());
+    /// let chain = LinearChain::new(emissions, transitions, None)?;
+    /// let scores = |x: [f32; 2]| Tensor::<1>::from_floats(x, &Device::flex());
+    /// let chain = chain.start(scores([0.5, 0.0]))?.end(scores([0.25, 4.0]))?;
+    /// chain.score(&[vec![0]])?.into_data().assert_eq(&[1.75f32].into(), false);
+    /// chain.viterbi()?.1.into_data().assert_eq(&[4.0f32].into(), false);
+    /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+    /// ```
     pub fn start(self, scores: Tensor<1>) -> Result<Self> {
         Ok(Self(self.0.start(&Floats::<Dispatch>::from(scores))?))
     }
@@ -97,6 +112,18 @@ impl LinearChain {
     ///
     /// # Errors
     /// Errors of the contractions.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_t4a_022_ext::models::LinearChain;
+    ///
+    /// // Two tags, three steps, all scores 0: eight sequences of weight 1.
+    /// let emissions = Tensor::<3>::zeros([1, 3, 2], &Device::flex());
+    /// let transitions = Tensor::<2>::zeros([2, 2], &Device::flex());
+    /// let log_z = LinearChain::new(emissions, transitions, None)?.log_partition()?;
+    /// log_z.into_data().assert_approx_eq::<f32>(&[8f32.ln()].into(), Default::default());
+    /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+    /// ```
     pub fn log_partition(&self) -> Result<Tensor<1>> {
         Ok(tensor(self.0.log_partition()?))
     }
@@ -125,6 +152,19 @@ impl LinearChain {
     ///
     /// # Errors
     /// `Tensor` for a tensor of another shape, and for a negative tag, with the first place.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Int, Tensor};
+    /// use burn_t4a_022_ext::models::LinearChain;
+    ///
+    /// // The second sequence has one step; the tag of its padding is ignored.
+    /// let emissions = Tensor::<3>::zeros([2, 2, 2], &Device::flex());
+    /// let transitions = Tensor::<2>::zeros([2, 2], &Device::flex());
+    /// let chain = LinearChain::new(emissions, transitions, Some(&[2, 1]))?;
+    /// let tags = Tensor::<2, Int>::from_ints([[0, 1], [1, -100]], &Device::flex());
+    /// assert_eq!(chain.padded_tags(tags)?, [vec![0, 1], vec![1]]);
+    /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+    /// ```
     pub fn padded_tags(&self, tags: Tensor<2, Int>) -> Result<Vec<Vec<usize>>> {
         let shape = tags.dims();
         let tags: Vec<i64> = tags.into_data().iter::<i64>().collect();
@@ -135,6 +175,19 @@ impl LinearChain {
     ///
     /// # Errors
     /// Errors of the contractions.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_t4a_022_ext::models::LinearChain;
+    ///
+    /// // Equal tags attract: weights e of (0, 0) and (1, 1), weight 1 of the others, and tag 0 at the first step.
+    /// let emissions = Tensor::<3>::from_floats([[[0.0, f32::NEG_INFINITY], [0.0, 0.0]]], &Device::flex());
+    /// let chain = LinearChain::new(emissions, Tensor::<2>::eye(2, &Device::flex()), None)?;
+    /// let p = 1f32.exp() / (1f32.exp() + 1.0);
+    /// let want = [[[1.0, 0.0], [p, 1.0 - p]]];
+    /// chain.marginals()?.into_data().assert_approx_eq::<f32>(&want.into(), Default::default());
+    /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+    /// ```
     pub fn marginals(&self) -> Result<Tensor<3>> {
         Ok(tensor(self.0.marginals()?))
     }
@@ -157,6 +210,20 @@ impl LinearChain {
     ///
     /// # Errors
     /// `Tensor` if a score is NaN or `k` is 0.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_t4a_022_ext::models::LinearChain;
+    ///
+    /// // Scores of two independent steps: 3 + 5, 3 + 4, 1 + 5 and 1 + 4.
+    /// let transitions = Tensor::<2>::zeros([2, 2], &Device::flex());
+    /// let emissions = Tensor::<3>::from_floats([[[3.0, 1.0], [4.0, 5.0]]], &Device::flex());
+    /// let chain = LinearChain::new(emissions, transitions, None)?;
+    /// let best = &chain.k_best(2)?[0];
+    /// assert_eq!((&best[0].tags[..], best[0].score), (&[0, 1][..], 8.0));
+    /// assert_eq!((&best[1].tags[..], best[1].score), (&[0, 0][..], 7.0));
+    /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+    /// ```
     pub fn k_best(&self, k: usize) -> Result<Vec<Vec<ScoredTags>>> {
         Ok(self.0.k_best(k)?)
     }

@@ -50,6 +50,20 @@ impl GaussianProcess {
     ///
     /// # Errors
     /// As [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_t4a_022_ext::models::GaussianProcess;
+    ///
+    /// // One observation y = 2 with variance 4, and a new input with covariance 2 and variance 4:
+    /// // mean 2/4 · 2, variance 4 − 2²/4.
+    /// let matrix = |x: f32| Tensor::<2>::from_floats([[x]], &Device::flex());
+    /// let process = GaussianProcess::new(matrix(4.0), Tensor::<1>::from_floats([2.0], &Device::flex()))?;
+    /// let (mean, covariance) = process.posterior(matrix(2.0), matrix(4.0))?;
+    /// mean.into_data().assert_approx_eq::<f32>(&[1.0f32].into(), Default::default());
+    /// covariance.into_data().assert_approx_eq::<f32>(&[[3.0f32]].into(), Default::default());
+    /// # Ok::<(), burn_t4a_022_ext::linalg::LinalgError>(())
+    /// ```
     pub fn posterior(&self, across: Tensor<2>, prior: Tensor<2>) -> Result<(Tensor<1>, Tensor<2>)> {
         let (across, prior) = (Floats::<Dispatch>::from(across), Floats::<Dispatch>::from(prior));
         let (mean, covariance) = self.0.posterior(across, &prior)?;

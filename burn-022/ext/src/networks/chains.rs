@@ -122,6 +122,28 @@ chains! { Mps 3 Mpo 4 }
 ///
 /// # Errors
 /// As [`Mpo::weighted`].
+///
+/// ```
+/// use burn::tensor::{DType, Device, Tensor};
+/// use burn_t4a_022_ext::networks::sites::{Sites, spin_half};
+/// use burn_t4a_022_ext::networks::{BurnChain, BurnMps, Mps, Sum, weighted};
+///
+/// // ⟨Up Dn| w₀ Sᶻ₀ + w₁ Sᶻ₁ |Up Dn⟩ = (w₀ − w₁)/2
+/// let sites = Sites::uniform(spin_half(), 2);
+/// let operator = |site: usize| {
+///     let mut sum = Sum::new(&sites);
+///     sum.add(1.0, [("Sz", site)]);
+///     sum.mpo()
+/// };
+/// let w = Tensor::<1>::from_data([3.0f64, 2.0], (&Device::flex().autodiff(), DType::F64)).require_grad();
+/// let h = weighted(&[operator(0)?, operator(1)?], w.clone())?;
+/// let state = BurnMps::from_engine(&Mps::product(&sites, ["Up", "Dn"])?, &Device::flex().autodiff())?;
+/// let energy: Tensor<1> = state.energy(&h)?.tensor()?;
+/// energy.to_data().assert_approx_eq::<f64>(&[0.5f64].into(), Default::default());
+/// let gradient = w.grad(&energy.backward()).unwrap().into_data();
+/// gradient.assert_approx_eq::<f64>(&[0.5f64, -0.5].into(), Default::default());
+/// # Ok::<(), burn_t4a_022_ext::networks::NetworksError>(())
+/// ```
 pub fn weighted<S: Sector>(operators: &[Mpo<S>], weights: Tensor<1>) -> Result<BurnMpo<S>> {
     let weight = |k| Floats::<Dispatch>::from(weights.clone().narrow(0, k, 1));
     Mpo::weighted(operators, &(0..weights.dims()[0]).map(weight).collect::<Vec<_>>())
@@ -132,6 +154,20 @@ pub fn weighted<S: Sector>(operators: &[Mpo<S>], weights: Tensor<1>) -> Result<B
 ///
 /// # Errors
 /// As there.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::networks::contract_features;
+///
+/// // Two sites and one bond of dimension 1: 1 · 3 and 2 · 4.
+/// let core = |x: f32, y: f32| Tensor::<3>::from_floats([[[x], [y]]], &Device::flex());
+/// let states = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0]], &Device::flex());
+/// let cores = [core(1.0, 2.0), core(3.0, 4.0)];
+/// let (rows, ln_norm) = contract_features(&cores, &[states.clone(), states])?;
+/// let y = rows * ln_norm.exp();
+/// y.into_data().assert_approx_eq::<f32>(&[[3.0f32], [8.0]].into(), Default::default());
+/// # Ok::<(), burn_t4a_022_ext::networks::NetworksError>(())
+/// ```
 pub fn contract_features(
     cores: &[Tensor<3>],
     features: &[Tensor<2>],

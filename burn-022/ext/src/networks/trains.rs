@@ -39,6 +39,22 @@ pub fn from_engine<T: Element, const D: usize>(
 ///
 /// # Errors
 /// Those of a transfer.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::networks::train::{Compression, TensorTrain};
+/// use burn_t4a_022_ext::networks::{to_engine, train_from_tensors, train_to_tensors};
+///
+/// // A matrix is a train of two cores, whose product it is.
+/// let x = Tensor::<2>::from_floats([[1.0, 0.5], [0.5, 0.25]], &Device::flex());
+/// let (train, _) = TensorTrain::from_dense(&to_engine::<f64, 2>(x.clone())?, &Compression::new())?;
+/// let cores: Vec<Tensor<3>> = train_to_tensors(&train, &Device::flex())?;
+/// let product = cores[0].clone().squeeze_dim::<2>(0).matmul(cores[1].clone().squeeze_dim::<2>(2));
+/// let back = train_from_tensors(cores)?;
+/// product.into_data().convert::<f32>().assert_approx_eq::<f32>(&x.into_data(), Default::default());
+/// assert!((back.eval(&[1, 1])? - 0.25).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn train_to_tensors(train: &TensorTrain<f64>, device: &Device) -> Result<Vec<Tensor<3>>> {
     train.cores().iter().map(|core| from_engine(core, device)).collect()
 }

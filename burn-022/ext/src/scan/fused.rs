@@ -16,6 +16,19 @@ use crate::user::tensor;
 ///
 /// # Errors
 /// If `x` has no such axis.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::scan::fused::{Running, cumulative};
+///
+/// let x = Tensor::<1>::from_floats([3.0, 1.0, 4.0], &Device::flex());
+/// let sums = cumulative(Running::Sum, x.clone(), 0, false)?;
+/// sums.into_data().assert_eq(&[3.0f32, 4.0, 8.0].into(), false);
+/// // From the end.
+/// let maxima = cumulative(Running::Max, x, 0, true)?;
+/// maxima.into_data().assert_eq(&[4.0f32, 4.0, 4.0].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
 pub fn cumulative<const D: usize>(
     kind: Running,
     x: Tensor<D>,
@@ -30,6 +43,17 @@ pub fn cumulative<const D: usize>(
 ///
 /// # Errors
 /// If shapes do not match.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::scan::fused::linear_recurrence;
+///
+/// // hₜ = hₜ₋₁ / 2 + 1 from 0.
+/// let a = Tensor::<1>::full([3], 0.5, &Device::flex());
+/// let h = linear_recurrence(a, Tensor::ones([3], &Device::flex()), None, 0, false)?;
+/// h.into_data().assert_eq(&[1.0f32, 1.5, 1.75].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
 pub fn linear_recurrence<const D: usize>(
     a: Tensor<D>,
     b: Tensor<D>,
@@ -48,6 +72,21 @@ pub fn linear_recurrence<const D: usize>(
 ///
 /// # Errors
 /// If shapes do not match.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::Complex;
+/// use burn_t4a_022_ext::scan::fused::complex_linear_recurrence;
+///
+/// // hₜ = i hₜ₋₁ from 1: a quarter turn per step.
+/// let [zeros, ones] = [Tensor::<1>::zeros([3], &Device::flex()), Tensor::ones([3], &Device::flex())];
+/// let i = Complex::new(zeros.clone(), ones)?;
+/// let one = Complex::from_real(Tensor::ones([1], &Device::flex()));
+/// let h = complex_linear_recurrence(i, Complex::from_real(zeros), Some(one), 0, false)?;
+/// h.re().into_data().assert_eq(&[0.0f32, -1.0, 0.0].into(), false);
+/// h.im().into_data().assert_eq(&[1.0f32, 0.0, -1.0].into(), false);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn complex_linear_recurrence<const D: usize>(
     a: Complex<D>,
     b: Complex<D>,
@@ -70,6 +109,17 @@ pub fn complex_linear_recurrence<const D: usize>(
 ///
 /// # Errors
 /// If shapes do not match.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::scan::fused::{AssociativeScan, FloatMonoid, associative_scan};
+///
+/// let x = Tensor::<1>::from_floats([2.0, 3.0, 4.0], &Device::flex());
+/// let products = AssociativeScan::new(FloatMonoid::Product, 0);
+/// let y = associative_scan(&products, vec![x])?;
+/// y[0].to_data().assert_eq(&[2.0f32, 6.0, 24.0].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
 pub fn associative_scan<M: Monoid, const D: usize>(
     op: &AssociativeScan<M>,
     x: Vec<Tensor<D>>,
@@ -85,6 +135,19 @@ pub fn associative_scan<M: Monoid, const D: usize>(
 ///
 /// # Errors
 /// If shapes do not match.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::scan::fused::{Cell, recurrent};
+///
+/// // Two steps, one sequence, one unit: hₜ = tanh(1 + 0 · hₜ₋₁).
+/// let z = Tensor::<3>::ones([2, 1, 1], &Device::flex());
+/// let weight = Tensor::zeros([1, 1], &Device::flex());
+/// let states = recurrent(Cell::Tanh, z, weight, None, vec![], false)?;
+/// let last: f32 = states[0].clone().narrow(0, 1, 1).into_scalar::<f32>();
+/// assert!((last - 1f32.tanh()).abs() < 1e-6);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
 pub fn recurrent(
     cell: Cell,
     z: Tensor<3>,
@@ -118,6 +181,29 @@ pub struct System {
 ///
 /// # Errors
 /// If shapes do not match.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::scan::fused::{System, kalman_filter};
+///
+/// // A constant with prior variance 1, observed twice with variance 1.
+/// let matrix = |x: f32| Tensor::<2>::full([1, 1], x, &Device::flex());
+/// let system = System {
+///     transition: matrix(1.0),
+///     process_noise: matrix(0.0),
+///     observation: matrix(1.0),
+///     observation_noise: matrix(1.0),
+/// };
+/// let y = Tensor::from_floats([[[3.0], [3.0]]], &Device::flex());
+/// let mean = Tensor::zeros([1], &Device::flex());
+/// let (means, covariances, _) = kalman_filter(system, y, mean, matrix(1.0))?;
+/// let means: Vec<f32> = means.into_data().iter().collect();
+/// let variances: Vec<f32> = covariances.into_data().iter().collect();
+/// // Of the prior and n observations: 3 n / (n + 1), and 1 / (n + 1).
+/// assert!((means[0] - 1.5).abs() < 1e-6 && (means[1] - 2.0).abs() < 1e-6);
+/// assert!((variances[0] - 0.5).abs() < 1e-6 && (variances[1] - 1.0 / 3.0).abs() < 1e-6);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
 pub fn kalman_filter(
     system: System,
     y: Tensor<3>,

@@ -33,6 +33,21 @@ use crate::primitive::Floats;
 /// assert_eq!(scale.weights.tensor()?.to_tensor::<2>()?.dims(), [3, 3]);
 /// # Ok::<(), burn_t4a_022_ext::structured::StructuredError>(())
 /// ```
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::structured::{Direction, Leg, Spec, Structured, U1, Weights};
+///
+/// let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+/// let spec = Spec::new(vec![spin.clone(), spin.dual()], U1(0), 1)?;
+/// // A matrix that keeps the magnetisation is diagonal, so that it has two parameters.
+/// let weights = Weights::normal(&spec, &Device::flex())?;
+/// assert_eq!((weights.params().len(), weights.layout()), (1, &spec));
+/// assert_eq!(weights.params()[0].val().dims(), [2]);
+/// let dense: Tensor<2> = weights.tensor()?.to_tensor()?;
+/// dense.slice([0..1, 1..2]).into_data().assert_eq(&[[0.0f32]].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::structured::StructuredError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Weights<L> {
     layout: L,

@@ -133,6 +133,31 @@ chains! { Mps 3 Mpo 4 }
 ///
 /// # Errors
 /// As [`Mpo::weighted`].
+///
+/// ```
+/// use burn::backend::Autodiff;
+/// use burn::tensor::{DType, Tensor};
+/// use burn_t4a::ext::networks::sites::{Sites, spin_half};
+/// use burn_t4a::ext::networks::{BurnChain, BurnMps, Mps, Sum, weighted};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// type B = Autodiff<BurnT4a>;
+/// // ⟨Up Dn| w₀ Sᶻ₀ + w₁ Sᶻ₁ |Up Dn⟩ = (w₀ − w₁)/2
+/// let sites = Sites::uniform(spin_half(), 2);
+/// let operator = |site: usize| {
+///     let mut sum = Sum::new(&sites);
+///     sum.add(1.0, [("Sz", site)]);
+///     sum.mpo()
+/// };
+/// let w = Tensor::<B, 1>::from_data([3.0f64, 2.0], (&T4aDevice, DType::F64)).require_grad();
+/// let h = weighted(&[operator(0)?, operator(1)?], w.clone())?;
+/// let state = BurnMps::from_engine(&Mps::product(&sites, ["Up", "Dn"])?, &T4aDevice)?;
+/// let energy: Tensor<B, 1> = state.energy(&h)?.tensor()?;
+/// energy.to_data().assert_approx_eq::<f64>(&[0.5f64].into(), Default::default());
+/// let gradient = w.grad(&energy.backward()).unwrap().into_data();
+/// gradient.assert_approx_eq::<f64>(&[0.5f64, -0.5].into(), Default::default());
+/// # Ok::<(), burn_t4a::ext::networks::NetworksError>(())
+/// ```
 pub fn weighted<B: Operations, S: Sector>(
     operators: &[Mpo<S>],
     weights: Tensor<B, 1>,
@@ -146,6 +171,21 @@ pub fn weighted<B: Operations, S: Sector>(
 ///
 /// # Errors
 /// As there.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::networks::contract_features;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // Two sites and one bond of dimension 1: 1 · 3 and 2 · 4.
+/// let core = |x: f32, y: f32| Tensor::<BurnT4a, 3>::from_floats([[[x], [y]]], &T4aDevice);
+/// let states = Tensor::<BurnT4a, 2>::from_floats([[1.0, 0.0], [0.0, 1.0]], &T4aDevice);
+/// let cores = [core(1.0, 2.0), core(3.0, 4.0)];
+/// let (rows, ln_norm) = contract_features(&cores, &[states.clone(), states])?;
+/// let y = rows * ln_norm.exp();
+/// y.into_data().assert_approx_eq::<f32>(&[[3.0f32], [8.0]].into(), Default::default());
+/// # Ok::<(), burn_t4a::ext::networks::NetworksError>(())
+/// ```
 pub fn contract_features<B: Operations>(
     cores: &[Tensor<B, 3>],
     features: &[Tensor<B, 2>],

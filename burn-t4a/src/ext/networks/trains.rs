@@ -40,6 +40,23 @@ pub fn from_engine<T: Element, B: Operations, const D: usize>(
 ///
 /// # Errors
 /// Those of a transfer.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::networks::train::{Compression, TensorTrain};
+/// use burn_t4a::ext::networks::{to_engine, train_from_tensors, train_to_tensors};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// // A matrix is a train of two cores, whose product it is.
+/// let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 0.5], [0.5, 0.25]], &T4aDevice);
+/// let (train, _) = TensorTrain::from_dense(&to_engine::<f64, _, 2>(x.clone())?, &Compression::new())?;
+/// let cores: Vec<Tensor<BurnT4a, 3>> = train_to_tensors(&train, &T4aDevice)?;
+/// let product = cores[0].clone().squeeze_dim::<2>(0).matmul(cores[1].clone().squeeze_dim::<2>(2));
+/// let back = train_from_tensors(cores)?;
+/// product.into_data().convert::<f32>().assert_approx_eq::<f32>(&x.into_data(), Default::default());
+/// assert!((back.eval(&[1, 1])? - 0.25).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn train_to_tensors<B: Operations>(
     train: &TensorTrain<f64>,
     device: &B::Device,

@@ -48,7 +48,7 @@ pub fn cumulative<B: Operations, const D: usize>(
 ///
 /// ```
 /// use burn::tensor::Tensor;
-/// use burn_t4a::ext::scan::fused::{linear_recurrence};
+/// use burn_t4a::ext::scan::fused::linear_recurrence;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 ///
 /// // hₜ = hₜ₋₁ / 2 + 1 from 0.

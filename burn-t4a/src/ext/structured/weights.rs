@@ -17,6 +17,22 @@ use crate::ext::primitive::Floats;
 
 /// A structured tensor as a field of a module. Its elements are one parameter, or two for a complex tensor, so
 /// optimisers, records, gradient clipping and parameter counts apply to it. The structure is not part of a record.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::structured::{Direction, Leg, Spec, Structured, U1, Weights};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+/// let spec = Spec::new(vec![spin.clone(), spin.dual()], U1(0), 1)?;
+/// // A matrix that keeps the magnetisation is diagonal, so that it has two parameters.
+/// let weights = Weights::<BurnT4a, _>::normal(&spec, &T4aDevice)?;
+/// assert_eq!((weights.params().len(), weights.layout()), (1, &spec));
+/// assert_eq!(weights.params()[0].val().dims(), [2]);
+/// let dense: Tensor<BurnT4a, 2> = weights.tensor()?.to_tensor()?;
+/// dense.slice([0..1, 1..2]).into_data().assert_eq(&[[0.0f32]].into(), false);
+/// # Ok::<(), burn_t4a::ext::structured::StructuredError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Weights<B: Backend, L> {
     layout: L,

@@ -30,14 +30,17 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// ```
 /// use burn_t4a_transforms::shard::Rendezvous;
 /// use std::net::TcpListener;
+/// use std::time::Duration;
 ///
 /// // Two processes, which are threads here. The first one listens; an address with a port of its own would do.
 /// let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let address = listener.local_addr()?;
-/// let second = std::thread::spawn(move || Rendezvous::of(2).join(address, 1));
-/// let first = Rendezvous::of(2).host(listener)?;
+/// let group = || Rendezvous::of(2).within(Duration::from_secs(10)).patience(Duration::from_secs(60));
+/// let second = std::thread::spawn(move || group().join(address, 1));
+/// let first = group().host(listener)?;
 /// let second = second.join().unwrap()?;
 /// assert_eq!((first.rank(), second.rank(), second.count()), (0, 1, 2));
+/// assert_eq!(first.sent(), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
