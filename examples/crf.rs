@@ -6,7 +6,8 @@
 //!
 //! Sentences are drawn from a hidden Markov model with ambiguous words: "light" is an adjective, a noun or a verb. A
 //! network scores every word separately; [`Crf`] learns transition scores, and both are trained by the likelihood of
-//! whole sentences. The accuracy is asserted to be far above that of the best classifier of single words.
+//! whole sentences. The accuracy is asserted to be far above that of the best classifier of single words. The picture has
+//! the loss.
 
 use burn::backend::Autodiff;
 use burn::module::{AutodiffModule, Module};
@@ -18,6 +19,9 @@ use burn_t4a::ext::Result;
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::models::{Crf, LinearChain};
 use burn_t4a::{BurnT4a, T4aDevice};
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 const TAGS: [&str; 4] = ["article", "adjective", "noun", "verb"];
 const WORDS: [&str; 6] = ["the", "light", "green", "fish", "walk", "run"];
@@ -102,7 +106,7 @@ fn accuracy(sentences: &[Sentence], guess: impl Fn(usize, usize) -> usize) -> f6
     right as f64 / all as f64
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     type B = Autodiff<BurnT4a>;
     B::seed(&T4aDevice, 1);
     let mut random = Random(1);
@@ -111,12 +115,14 @@ fn main() -> Result<()> {
     let tags: Vec<Vec<usize>> = train.iter().map(|s| s.tags.clone()).collect();
 
     let mut model = Tagger::<B>::new(&T4aDevice);
-    let mut optimizer = AdamConfig::new().init();
+    let (mut optimizer, mut losses) = (AdamConfig::new().init(), Vec::new());
     println!("step   −ln p per sentence");
     for step in 0..=60 {
         let loss = model.chain(&train)?.log_likelihood(&tags)?.mean().neg();
+        let value = f64::from(loss.clone().into_scalar());
+        losses.push((f64::from(step), value));
         if step % 20 == 0 {
-            println!("{step:>4} {:>10.4}", loss.clone().into_scalar());
+            println!("{step:>4} {value:>10.4}");
         }
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
         model = optimizer.step(0.1, model, gradients);
@@ -143,5 +149,5 @@ fn main() -> Result<()> {
         println!("{:<7} {:<10} {:<10} {p:>5.2}   {other}", WORDS[word], TAGS[tag], TAGS[guess]);
     }
     assert!(of_sentences > of_words + 0.1, "{of_sentences} {of_words}");
-    Ok(())
+    picture::lines("crf", "step", &[losses])
 }

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release --example dmrg`
 //!
-//! The picture is `target/networks/dmrg.svg`.
+//! The picture is `target/pictures/dmrg.svg`.
 
 use std::ops::ControlFlow;
 

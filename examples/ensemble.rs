@@ -1,5 +1,6 @@
 //! Five networks trained at once: their parameters are one batch, so a step of the ensemble is a step of one network
-//! with batched products. The disagreement of the members estimates the uncertainty.
+//! with batched products. The disagreement of the members estimates the uncertainty. The picture has the function, the mean
+//! of the members, and the mean plus and minus their spread.
 //!
 //! ```text
 //! cargo run --release --example ensemble
@@ -14,6 +15,10 @@ use burn::tensor::{Device, Tensor, TensorPrimitive};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::module::{lift, member, stack};
 use burn_t4a_transforms::vmap::{Vmap, VmapTensor, vmap};
+use indicatif::ProgressBar;
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 type B = BurnT4a;
@@ -72,12 +77,15 @@ fn main() -> Result<()> {
     let mut net: Net<A> = lift(&ensemble, Net::new(&T4aDevice))?;
     let mut optimizer = AdamConfig::new().init();
     let (on_tape, truth) = (shared(x.clone()), shared(y.clone()));
+    let bar = ProgressBar::new(800);
     for _ in 0..800 {
         // One loss per member. The members are independent, and so are their gradients.
         let losses = (net.forward(on_tape.clone()) - truth.clone()).powi_scalar(2).mean();
         let gradients = GradientsParams::from_grads(losses.backward(), &net);
         net = optimizer.step(5e-3, net, gradients);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
 
     let trained = net.valid();
     let error = (predictions(&trained, x.clone())? - y.squeeze_dim::<1>(1).unsqueeze()).abs().max();
@@ -105,5 +113,15 @@ fn main() -> Result<()> {
     let (_, known) = spread(grid(-1.0, -1.0, 2).narrow(0, 0, 1))?;
     let (_, unknown) = spread(grid(4.0, 4.0, 2).narrow(0, 0, 1))?;
     assert!(unknown > 5.0 * known, "{unknown} and {known}");
-    Ok(())
+    let mut curves = vec![Vec::new(); 4];
+    for k in 0..=60 {
+        let at = -2.0 + 0.1 * k as f32;
+        let (mean, spread) = spread(grid(at, at, 2).narrow(0, 0, 1))?;
+        for (curve, y) in
+            curves.iter_mut().zip([(2.0 * at).sin(), mean, mean - spread, mean + spread])
+        {
+            curve.push((f64::from(at), f64::from(y)));
+        }
+    }
+    picture::lines("ensemble", "x", &curves)
 }

@@ -3,7 +3,8 @@
 //!
 //! `−ln p(y) = ½ yᵀ K⁻¹ y + ½ ln det K + n/2 ln 2π` with `K = a² exp(−(x−x')²/2ℓ²) + σ² I`. With `K = L Lᵀ` the first
 //! term is `½‖L⁻¹ y‖²`, the second `Σ ln Lᵢᵢ`. The data are drawn from a process with known parameters; the gradient is
-//! compared with differences. [`GaussianProcess`] provides the same model.
+//! compared with differences. [`GaussianProcess`] provides the same model. The picture has the hidden function and its
+//! prediction between the observed points.
 //!
 //! `cargo run --example gaussian_process`
 
@@ -12,6 +13,9 @@ use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::ext::linalg::{LinalgError, cholesky};
 use burn_t4a::models::GaussianProcess;
 use burn_t4a::{BurnT4a, T4aDevice};
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 type B = Autodiff<BurnT4a>;
 
@@ -86,7 +90,7 @@ fn value_and_gradient(
     Ok((values(value)[0], gradient))
 }
 
-fn main() -> Result<(), LinalgError> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     // One path of the process, f = L z. Every other point is observed, with noise.
     let at: Vec<f64> =
         (0..2 * POINTS).map(|i| WIDTH * i as f64 / (2 * POINTS - 1) as f64).collect();
@@ -146,7 +150,8 @@ fn main() -> Result<(), LinalgError> {
     let prior = kernel(&fit, between.clone(), between);
     let process = GaussianProcess::new(covariance(&fit, &x), y.squeeze_dim(1))?;
     let predicted = values(process.posterior(across, prior)?.0);
-    plot(&hidden, &predicted);
+    let line = |y: &[f64]| half(&at, 1).into_iter().zip(y.iter().copied()).collect();
+    let curves = [line(&hidden), line(&predicted)];
 
     let off = hidden.iter().zip(&predicted).map(|(f, p)| (f - p).powi(2)).sum::<f64>();
     let off = (off / POINTS as f64).sqrt();
@@ -156,21 +161,5 @@ fn main() -> Result<(), LinalgError> {
         assert!((got / want).ln().abs() < 0.4, "{name}: {got} instead of {want}");
     }
     assert!(off < TRUTH[2]);
-    Ok(())
-}
-
-/// Both curves in 13 text lines: · is the hidden function, • the prediction.
-fn plot(hidden: &[f64], predicted: &[f64]) {
-    println!();
-    for line in 0..13 {
-        let level = 3.0 - line as f64 / 2.0;
-        let on = |y: &f64| (y - level).abs() <= 0.25;
-        let cell = |(f, p): (&f64, &f64)| match (on(f), on(p)) {
-            (_, true) => '•',
-            (true, false) => '·',
-            _ => ' ',
-        };
-        let cells: String = hidden.iter().zip(predicted).map(cell).collect();
-        println!("{level:>5.1} │{cells}");
-    }
+    picture::lines("gaussian_process", "x", &curves)
 }

@@ -1,6 +1,6 @@
 //! Parameters of a Hamiltonian from measurements in its ground state: the anisotropy and a staggered field of a spin
 //! chain. DMRG finds the state, the derivative of an expectation value in the parameters is one linear system, and
-//! Newton's method fits the parameters.
+//! Newton's method fits the parameters. The picture has both parameters after each step.
 //!
 //! `cargo run --release --example hamiltonian_fit`
 
@@ -10,6 +10,10 @@ use burn_t4a::ext::networks::sector::U1;
 use burn_t4a::ext::networks::sites::{Sites, spin_half};
 use burn_t4a::ext::networks::{DmrgOptions, GroundState, Mpo, Mps, ResponseOptions, Sum, weighted};
 use burn_t4a::{BurnT4a, T4aDevice};
+use indicatif::ProgressBar;
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 type Line = Tensor<Autodiff<BurnT4a>, 1>;
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -37,9 +41,10 @@ fn main() -> Result<()> {
     (0..SITES).for_each(|i| _ = sums[2].add([-1.0, 1.0][i % 2], [("Sz", i)]));
     let parts = [sums[0].mpo()?, sums[1].mpo()?, sums[2].mpo()?];
     let start = Mps::product(&sites, ["Up", "Dn"].into_iter().cycle().take(SITES))?;
-    let mut theta = [1.0, 0.6];
+    let (mut theta, mut curves, bar) = ([1.0, 0.6], [vec![], vec![]], ProgressBar::new(8));
     for step in 0..8 {
-        println!("{step}   Δ = {:.8}   field {:.8}", theta[0], theta[1]);
+        bar.suspend(|| println!("{step}   Δ = {:.8}   field {:.8}", theta[0], theta[1]));
+        (0..2).for_each(|k| curves[k].push((f64::from(step), theta[k])));
         let mut rows = [[0.0; 3]; 2];
         for (row, k) in rows.iter_mut().zip([1, 2]) {
             let leaf = tensor(&theta).require_grad();
@@ -53,7 +58,9 @@ fn main() -> Result<()> {
         let [[a, b, e], [c, d, f]] = rows;
         theta[0] += (e * d - b * f) / (a * d - b * c);
         theta[1] += (a * f - e * c) / (a * d - b * c);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     assert!(theta.iter().zip(TRUTH).all(|(a, b)| (a - b).abs() < 1e-4), "{theta:?}");
-    Ok(())
+    picture::lines("hamiltonian_fit", "step", &curves)
 }

@@ -8,13 +8,17 @@
 //! = A[i, j] B[j, o_t]` over (+, ×); for their logarithms it is an associative scan over (log-sum-exp, +), which does
 //! not underflow for any number of rolls. The gradient of its logarithm is the expectation step: with respect to `ln
 //! M_t[i, j]` it is the probability, given all rolls, of a transition from i to j at step t. Their normalised counts
-//! are the maximisation step (Baum and Welch 1970).
+//! are the maximisation step (Baum and Welch 1970). The picture has the log-likelihood per roll after each round.
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::ext::einsum::FloatSemiring;
 use burn_t4a::ext::scan::fused::{AssociativeScan, FloatMonoid, associative_scan};
 use burn_t4a::{BurnT4a, T4aDevice};
+use indicatif::ProgressBar;
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 type B = Autodiff<BurnT4a>;
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -159,21 +163,25 @@ fn main() -> Result<()> {
         change: [[0.8, 0.2], [0.2, 0.8]],
         show: [[1.0 / 6.0; FACES], [0.15, 0.15, 0.15, 0.15, 0.15, 0.25]],
     };
-    let mut before = f64::NEG_INFINITY;
+    let (mut before, mut curve) = (f64::NEG_INFINITY, Vec::new());
+    let bar = ProgressBar::new(60);
     for round in 0..60 {
         let (log, marginals) = model.expectation(&rolls)?;
         if round % 10 == 0 {
             let [stay, six] =
                 [model.change.map(|row| row[0]), model.show.map(|row| row[FACES - 1])];
-            println!(
-                "{round:>3}   log-likelihood {log:.3}   to the fair die {stay:.3?}   six {six:.3?}"
-            );
+            let row =
+                format!("log-likelihood {log:.3}   to the fair die {stay:.3?}   six {six:.3?}");
+            bar.suspend(|| println!("{round:>3}   {row}"));
         }
         // The likelihood never decreases, and the state probabilities of each roll sum to 1.
         assert!(log >= before - 1e-9);
         assert!(marginals.iter().all(|m| (m.concat().iter().sum::<f64>() - 1.0).abs() < 1e-9));
         (before, model) = (log, Model::maximisation(&rolls, &marginals));
+        curve.push((f64::from(round), log / rolls.len() as f64));
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     println!("learnt        {before:.3}\ntruth         {truth:.3}");
     println!("change {:.3?}\nshow   {:.3?}", model.change, model.show);
     assert!(before > truth && before - truth < 20.0);
@@ -183,5 +191,5 @@ fn main() -> Result<()> {
             assert!((model.show[i][face] - TRUTH.show[i][face]).abs() < 0.03);
         }
     }
-    Ok(())
+    picture::lines("hmm_em", "round", &[curve])
 }

@@ -1,6 +1,7 @@
 //! The Heisenberg model on the infinite square lattice: an iPEPS of two states per bond. The energy is one operation on
 //! Burn's tape, whose gradient solves the fixed-point equation of CTMRG; Adam takes the first steps, L-BFGS the others.
-//! Published for D = 2: −0.6602 per site (J. Hasik, D. Poilblanc, F. Becca, SciPost Phys. 10, 012 (2021)).
+//! Published for D = 2: −0.6602 per site (J. Hasik, D. Poilblanc, F. Becca, SciPost Phys. 10, 012 (2021)). The picture
+//! has the energy after each step.
 //!
 //! `cargo run --release --example ipeps`
 
@@ -17,6 +18,9 @@ use burn_t4a::ext::networks::sector::Trivial;
 use burn_t4a::ext::networks::sites::spin_half;
 use burn_t4a::ext::structured::{Direction, GradedTensor, Leg, Spec, Structured, Weights};
 use burn_t4a::{BurnT4a, T4aDevice};
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 type B = Autodiff<BurnT4a>;
 
@@ -35,12 +39,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = random_state(site.leg(), &Leg::new([(Trivial, 2)], Direction::Out)?, 2)?;
     let start = GradedTensor::<B, Trivial>::from_engine(&start, &T4aDevice)?;
     let mut state = Ipeps { tensor: Weights::new(&start) };
-    let mut adam = AdamConfig::new().init();
+    let (mut adam, mut energies) = (AdamConfig::new().init(), Vec::new());
     println!("step      energy   (Adam)");
     for step in 0..10 {
         let per_site: Tensor<B, 1> = energy(&h, &state.tensor.tensor()?)?.tensor()?;
         let value: f64 = per_site.clone().into_data().iter::<f64>().sum();
         println!("{step:>4} {value:>11.7}");
+        energies.push(value);
         let gradients = GradientsParams::from_grads(per_site.backward(), &state);
         state = adam.step(0.05, state, gradients);
     }
@@ -49,8 +54,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut search = PepsSearch::new(&h, start, PepsOptions::new().steps(20).tolerance(1e-4))?;
     let last = search.run(|step| {
         println!("{:>4} {:>11.7}", step.step, step.energy);
+        energies.push(step.energy);
         Ok(ControlFlow::Continue(()))
     })?;
     assert!((last.energy + 0.6602).abs() < 3e-4, "{}", last.energy);
-    Ok(())
+    let line = energies.into_iter().enumerate().map(|(k, y)| (k as f64, y)).collect();
+    picture::lines("ipeps", "step", &[line])
 }

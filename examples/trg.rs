@@ -4,7 +4,8 @@
 //! The partition function of a square lattice is a network of equal tensors `T[r, u, l, d]`. Each step splits `T` in
 //! two ways along its diagonals by a truncated decomposition and contracts the four halves around a plaquette, which
 //! halves the number of tensors (Levin, Nave 2007). The results are compared with Onsager's (1944), and the derivative
-//! also with differences of the computed free energy, which include the effect of the truncation.
+//! also with differences of the computed free energy, which include the effect of the truncation. The picture has the
+//! energy per spin, computed and exact.
 //!
 //! `cargo run --example trg`
 
@@ -12,6 +13,9 @@ use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::ext::linalg::{Degeneracy, LinalgError, Svd, Truncation, svd_truncated_with};
 use burn_t4a::{BurnT4a, T4aDevice};
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 type B = Autodiff<BurnT4a>;
 
@@ -111,7 +115,8 @@ fn onsager(beta: f64) -> f64 {
     (2f64.sqrt() * (2.0 * beta).cosh()).ln() + mean / 2.0
 }
 
-fn main() -> Result<(), LinalgError> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (mut computed, mut known) = (Vec::new(), Vec::new());
     println!("bond dimension {BOND}, {} spins", 1u64 << STEPS);
     println!(
         "  β      ln Z / N     Onsager       off      energy    Onsager       off   difference off"
@@ -136,6 +141,8 @@ fn main() -> Result<(), LinalgError> {
             "{beta:.2}   {value:.8}  {exact:.8}   {f:.1e}   {energy:.6}  {exact_energy:.6}   {e:.1e}   {d:.1e}"
         );
         assert!(f < 2e-4 && e < 1e-3 && d < 1e-7, "β = {beta}");
+        computed.push((beta, energy));
+        known.push((beta, exact_energy));
     }
-    Ok(())
+    picture::lines("trg", "β", &[computed, known])
 }

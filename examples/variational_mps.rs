@@ -1,5 +1,6 @@
 //! The ground state of the Heisenberg chain by gradient descent: a graded matrix product state is a Burn module, its
-//! energy is differentiated by Burn's tape, and Adam minimises it. The energy is an upper bound at every step.
+//! energy is differentiated by Burn's tape, and Adam minimises it. The energy is an upper bound at every step. The
+//! picture has the decimal logarithm of its error.
 //!
 //! `cargo run --release --example variational_mps`
 
@@ -9,10 +10,13 @@ use burn::optim::{AdamConfig, GradientsParams, Optimizer};
 use burn::tensor::{Tensor, backend::Backend};
 use burn_t4a::ext::networks::sector::U1;
 use burn_t4a::ext::networks::sites::{Sites, spin_half};
-use burn_t4a::ext::networks::{BurnChain, BurnMps, Generator, Mps, Result, Sum};
+use burn_t4a::ext::networks::{BurnChain, BurnMps, Generator, Mps, Sum};
 use burn_t4a::ext::structured::{Spec, Weights};
 use burn_t4a::{BurnT4a, T4aDevice};
 use indicatif::ProgressBar;
+
+#[path = "picture/lines.rs"]
+mod picture;
 
 type B = Autodiff<BurnT4a>;
 
@@ -26,7 +30,7 @@ struct State<B: Backend> {
     sites: Vec<Weights<B, Spec<U1>>>,
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sites = Sites::uniform(spin_half(), SITES);
     let mut h = Sum::new(&sites);
     for i in 0..SITES - 1 {
@@ -40,12 +44,14 @@ fn main() -> Result<()> {
         "{SITES} spins, {} parameters\n   step           energy     error",
         state.num_params()
     );
-    let (mut adam, bar, mut last) = (AdamConfig::new().init(), ProgressBar::new(STEPS as u64), 0.0);
+    let (mut adam, bar) = (AdamConfig::new().init(), ProgressBar::new(STEPS as u64));
+    let (mut last, mut errors) = (0.0f64, Vec::new());
     for step in 0..=STEPS {
         let energy: Tensor<B, 1> =
             BurnMps::<B, U1>::from_weights(&state.sites)?.energy(&h)?.tensor()?;
         last = energy.clone().into_data().iter::<f64>().sum();
         assert!(last > EXACT - 1e-10, "an upper bound: {last}");
+        errors.push((step as f64, (last - EXACT).max(1e-13).log10()));
         if step % 500 == 0 {
             bar.suspend(|| println!("  {step:>5} {last:>16.12} {:>9.1e}", last - EXACT));
         }
@@ -55,6 +61,7 @@ fn main() -> Result<()> {
         state = adam.step(rate, state, gradients);
         bar.inc(1);
     }
+    bar.finish_and_clear();
     assert!((last - EXACT).abs() < 1e-5, "{last}, exact {EXACT}");
-    Ok(())
+    picture::lines("variational_mps", "step", &[errors])
 }

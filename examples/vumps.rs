@@ -1,7 +1,7 @@
 //! The critical transverse Ising chain without ends, by VUMPS. The energy per site is −4/π (Pfeuty 1970). At a critical
 //! point a bond dimension D limits the correlation length ξ of the state, and the entropy of a cut is `c/6 ln ξ` plus a
 //! constant (Tagliacozzo, de Oliveira, Iblisdir, Latorre 2008): its slope is the central charge c = ½. The state of one
-//! D is the start of the next.
+//! D is the start of the next. The picture has the entropy over ln ξ.
 //!
 //! `cargo run --release --example vumps`
 
@@ -9,10 +9,13 @@ use std::ops::ControlFlow;
 
 use burn_t4a::ext::networks::sector::{U1, Z2};
 use burn_t4a::ext::networks::sites::{Sites, spin_half};
-use burn_t4a::ext::networks::{Result, Sum, UniformMps, Vumps, VumpsOptions};
+use burn_t4a::ext::networks::{Sum, UniformMps, Vumps, VumpsOptions};
 use indicatif::ProgressBar;
 
-fn main() -> Result<()> {
+#[path = "picture/lines.rs"]
+mod picture;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The parity of down spins, on a cell of one site.
     let parity = |q: U1| Z2::new((1 - i64::from(q.0)) / 2);
     let sites = Sites::uniform(spin_half().conserve(parity)?, 1);
@@ -53,5 +56,5 @@ fn main() -> Result<()> {
     println!("central charge {:.3}", 6.0 * slope);
     assert!(rows.last().is_some_and(|row| row.0 < 1e-5));
     assert!((6.0 * slope - 0.5).abs() < 0.03, "{slope}");
-    Ok(())
+    picture::lines("vumps", "ln ξ", &[rows.iter().map(|row| (row.1, row.2)).collect()])
 }

@@ -2,14 +2,14 @@
 
 use plotters::prelude::*;
 
-/// Lines of points in black, red, blue and green, in `target/networks/NAME.svg`, whose path is printed.
+/// Lines of points in black, red, blue and green, in `target/pictures/NAME.svg`, whose path is printed.
 pub fn lines(
     name: &str,
     x: &str,
     lines: &[Vec<(f64, f64)>],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let file = format!("target/networks/{name}.svg");
-    std::fs::create_dir_all("target/networks")?;
+    let file = format!("target/pictures/{name}.svg");
+    std::fs::create_dir_all("target/pictures")?;
     let range = |of: fn(&(f64, f64)) -> f64| {
         let all = lines.iter().flatten().map(of);
         all.clone().fold(f64::INFINITY, f64::min)..all.fold(f64::NEG_INFINITY, f64::max)
