@@ -4,6 +4,19 @@
 //! shapes, its definition and its rules.
 //!
 //! ```
+//! use t4a_diff::{Array, Dual, check};
+//!
+//! // The derivative of x³ at 2 along 1.
+//! let number = |x: f64| check::array(&[1], |_| x);
+//! let x = Dual::new(number(2.0), number(1.0));
+//! let y = x.mul(&x).mul(&x);
+//! assert_eq!(check::elements(&y.value), [8.0]);
+//! assert_eq!(check::elements(&y.into_tangent()), [12.0]);
+//! ```
+//!
+//! A user-defined operation has a definition and a rule:
+//!
+//! ```
 //! use t4a_diff::{Array, Cotangents, Meta, Operation, Outcome, Reverse, Value, check};
 //! use t4a_tensor::TensorError;
 //!

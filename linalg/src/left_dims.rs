@@ -104,6 +104,18 @@ impl AxisSplit {
 ///
 /// # Errors
 /// As [`svd`] and [`svd_truncated`]; `Tensor` for axes that are out of range or repeated.
+///
+/// ```
+/// use t4a_linalg::left_dims::svd_left_dims;
+/// use t4a_tensor::Tensor;
+///
+/// // aᵢⱼₖ = 1 as a matrix with rows (j, i) and columns k: one singular value √24.
+/// let a = Tensor::<f64>::full(&[2, 3, 4], 1.0)?;
+/// let svd = svd_left_dims(&a, &[1, 0], None)?;
+/// assert_eq!((svd.u.shape(), svd.vh.shape()), (&[3, 2, 4][..], &[4, 4][..]));
+/// assert!((svd.s.get(&[0]).unwrap() - 24f64.sqrt()).abs() < 1e-14);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn svd_left_dims<T: LinalgScalar>(
     a: &Tensor<T>,
     left: &[usize],

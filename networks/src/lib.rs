@@ -6,17 +6,15 @@
 //! // The Hubbard chain with conserved numbers of both spins.
 //! let sites = Sites::uniform(electron(), 4);
 //! let mut h = Sum::new(&sites);
-//! for i in 0..4 {
-//!     h.add(4.0, [("Nup", i), ("Ndn", i)]);
-//!     if i + 1 < 4 {
-//!         h.add_with_adjoint(-1.0, [("Cdagup", i), ("Cup", i + 1)]);
-//!         h.add_with_adjoint(-1.0, [("Cdagdn", i), ("Cdn", i + 1)]);
-//!     }
+//! (0..4).for_each(|i| _ = h.add(4.0, [("Nup", i), ("Ndn", i)]));
+//! for i in 0..3 {
+//!     h.add_with_adjoint(-1.0, [("Cdagup", i), ("Cup", i + 1)]);
+//!     h.add_with_adjoint(-1.0, [("Cdagdn", i), ("Cdn", i + 1)]);
 //! }
 //! let h = h.mpo()?;
 //! let start = Mps::product(&sites, ["Up", "Dn", "Up", "Dn"])?;
 //! let mut search = Dmrg::new(&h, start, DmrgOptions::new().max_dim(64))?;
-//! let report = search.run_to_end()?;
+//! search.run_to_end()?;
 //! let filling = search.state().expect(&sites, "Ntot")?;
 //! assert!((filling[0].re - 1.0).abs() < 1e-6);
 //! # Ok::<(), t4a_networks::NetworksError>(())

@@ -92,6 +92,17 @@ impl<T: Real> Loop for Find<'_, T> {
 ///
 /// # Errors
 /// [`TensorError::Axis`]; [`TensorError::Shape`] for an empty axis; `OutOfMemory`.
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::arg_reduce::arg_reduce;
+/// use t4a_tensor::kernels::fold::Maximum;
+///
+/// let x = Tensor::from_vec(vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0], &[2, 3])?;
+/// let (maxima, indices) = arg_reduce(Maximum, &x, 1)?;
+/// assert_eq!((maxima.to_vec()?, indices.to_vec()?), (vec![4.0, 9.0], vec![2, 2]));
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn arg_reduce<T: Real, E: Extremum<T>>(
     which: E,
     x: &Tensor<T>,

@@ -26,6 +26,18 @@ const CHUNK_STEPS: usize = 1 << 19;
 /// # Errors
 /// [`TensorError::ShapeMismatch`] if ranks are below 2, inner sizes differ or batch axes do not
 /// broadcast; `SizeOverflow`, `OutOfMemory`.
+///
+/// ```
+/// use t4a_algebra::{MaxPlus, Standard};
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::matmul::matmul;
+///
+/// let a = Tensor::from_vec(vec![1.0, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert_eq!(matmul::<Standard, f64>(&a, &a)?.to_vec()?, [7.0, 10.0, 15.0, 22.0]);
+/// // Longest paths of two steps.
+/// assert_eq!(matmul::<MaxPlus, f64>(&a, &a)?.to_vec()?, [5.0, 6.0, 7.0, 8.0]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn matmul<S: Semiring<T>, T: Scalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(run(a, b, false, |product| product.run::<S>())?.0)
 }
@@ -35,6 +47,19 @@ pub fn matmul<S: Semiring<T>, T: Scalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result
 ///
 /// # Errors
 /// As [`matmul`]; [`TensorError::Value`] if the summed axis exceeds the range of `u32`.
+///
+/// ```
+/// use t4a_algebra::MaxPlus;
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::matmul::matmul_argmax;
+///
+/// // max(0 + 1, 5 + 0) at k = 1.
+/// let a = Tensor::from_vec(vec![0.0, 5.0], &[1, 2])?;
+/// let b = Tensor::from_vec(vec![1.0, 0.0], &[2, 1])?;
+/// let (best, at) = matmul_argmax::<MaxPlus, f64>(&a, &b)?;
+/// assert_eq!((best.to_vec()?, at.to_vec()?), (vec![5.0], vec![1]));
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn matmul_argmax<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,

@@ -4,6 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Greatest number of lines of the README of a crate, blank ones excluded: its example has about 15.
+const LINES: usize = 30;
+
 /// Folders of the published crates.
 fn published() -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -95,9 +98,7 @@ fn readme(folder: &Path) -> String {
     if !code.is_empty() {
         text += &format!("```rust\n{code}```\n\n");
     }
-    text + &format!(
-        "Part of burn-t4a. Documentation: <https://docs.rs/{name}>.\n\nMIT or Apache-2.0, as you like.\n"
-    )
+    text + &format!("Part of burn-t4a: <https://docs.rs/{name}>. MIT or Apache-2.0, as you like.\n")
 }
 
 #[test]
@@ -134,6 +135,9 @@ fn crates_have_licences_and_a_readme() {
         let manifest = fs::read_to_string(at.join("Cargo.toml")).expect("a manifest");
         let names = manifest.lines().any(|line| line.starts_with("readme"));
         assert!(!names, "{}/Cargo.toml names another readme", folder.display());
-        super::is_up_to_date(folder.join("README.md"), &readme(&at));
+        let readme = readme(&at);
+        let lines = readme.lines().filter(|line| !line.is_empty()).count();
+        assert!(lines <= LINES, "{}: {lines} lines of {LINES}", folder.join("README.md").display());
+        super::is_up_to_date(folder.join("README.md"), &readme);
     }
 }

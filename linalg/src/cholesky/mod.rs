@@ -26,6 +26,20 @@ pub use rule::{jvp, vjp};
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; `NonFinite`, `NonPositivePivot` with the batch index.
+///
+/// ```
+/// use t4a_linalg::cholesky::{cholesky, cholesky_ex, cholesky_upper};
+/// use t4a_tensor::Tensor;
+///
+/// let a = Tensor::from_vec(vec![4.0, 2.0, 2.0, 10.0], &[2, 2])?;
+/// assert_eq!(cholesky(&a)?.to_vec()?, [2.0, 0.0, 1.0, 3.0]);
+/// assert_eq!(cholesky_upper(&a)?.to_vec()?, [2.0, 1.0, 0.0, 3.0]);
+/// // The second matrix is not positive definite; the first one is factorised.
+/// let both = Tensor::from_vec(vec![9.0, -1.0], &[2, 1, 1])?;
+/// let (l, info) = cholesky_ex(&both)?;
+/// assert_eq!((l.to_vec()?[0], info.to_vec()?), (3.0, vec![0, 1]));
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn cholesky<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     let (l, info) = cholesky_ex(a)?;
     check("cholesky", &info, NON_POSITIVE)?;

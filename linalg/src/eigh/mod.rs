@@ -38,6 +38,19 @@ pub struct Eigh<T: LinalgScalar> {
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence`, `Overflow` with the batch index.
+///
+/// ```
+/// use t4a_linalg::eigh::{Eigh, eigh, eigvalsh};
+/// use t4a_tensor::Tensor;
+///
+/// let a = Tensor::from_vec(vec![2.0f64, 1.0, 1.0, 2.0], &[2, 2])?;
+/// let Eigh { values, vectors } = eigh(&a)?;
+/// assert!((values.get(&[0]).unwrap() - 1.0).abs() < 1e-14 && (values.get(&[1]).unwrap() - 3.0).abs() < 1e-14);
+/// // The vector of 3 is (1, 1)/√2, up to its sign.
+/// assert!((vectors.get(&[0, 1]).unwrap() * vectors.get(&[1, 1]).unwrap() - 0.5).abs() < 1e-14);
+/// assert!((eigvalsh(&a)?.get(&[1]).unwrap() - 3.0).abs() < 1e-14);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn eigh<T: LinalgScalar>(a: &Tensor<T>) -> Result<Eigh<T>> {
     let (out, info) = eigh_ex(a)?;
     check("eigh", &info, SINGULAR)?;

@@ -24,6 +24,15 @@ pub use op::InvOp;
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; `NonFinite`, `Singular` with the batch index.
+///
+/// ```
+/// use t4a_linalg::inverse::inv;
+/// use t4a_tensor::Tensor;
+///
+/// let a = Tensor::from_vec(vec![2.0, 0.0, 0.0, 4.0], &[2, 2])?;
+/// assert_eq!(inv(&a)?.to_vec()?, [0.5, 0.0, 0.0, 0.25]);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn inv<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     let (out, info) = inv_ex(a)?;
     check("inv", &info, SINGULAR)?;

@@ -24,6 +24,21 @@ const OP: &str = "arnoldi";
 /// # Errors
 /// Errors of the operator; [`KrylovError`]: `Option` (a subspace of at least `count + 2` is required), `ZeroStart`,
 /// `NonFinite`, `ComplexNumber`.
+///
+/// ```
+/// use t4a_linalg::LinalgError;
+/// use t4a_linalg::krylov::{KrylovOptions, arnoldi};
+/// use t4a_tensor::Tensor;
+///
+/// // (1 2; 0 3) has the eigenvalues 3 and 1. Complex ones require vectors of a complex type.
+/// let map = |x: &Tensor<f64>| -> Result<Tensor<f64>, LinalgError> {
+///     let [a, b] = [0, 1].map(|i| x.get(&[i]).unwrap_or(0.0));
+///     Ok(Tensor::from_slice(&[a + 2.0 * b, 3.0 * b], &[2])?)
+/// };
+/// let found = arnoldi(map, &Tensor::from_slice(&[1.0, 0.5], &[2])?, &KrylovOptions::new())?;
+/// assert!((found.values[0].re - 3.0).abs() < 1e-12 && found.values[0].im == 0.0);
+/// # Ok::<(), LinalgError>(())
+/// ```
 pub fn arnoldi<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     start: &V,

@@ -45,6 +45,28 @@ pub fn davidson<V: Vector, E: From<V::Error>>(
 ///
 /// # Errors
 /// As [`davidson()`].
+///
+/// ```
+/// use t4a_linalg::LinalgError;
+/// use t4a_linalg::krylov::{KrylovOptions, davidson_diagonal, lanczos};
+/// use t4a_tensor::Tensor;
+///
+/// // diag(1, 2, …, 20) with 1 beside the diagonal, preconditioned by its diagonal.
+/// let diagonal = Tensor::from_fn(&[20], |i| (i + 1) as f64)?;
+/// let map = |x: &Tensor<f64>| -> Result<Tensor<f64>, LinalgError> {
+///     let at = |i: usize| x.get(&[i]).unwrap_or(0.0);
+///     let value = |i: usize| {
+///         (i + 1) as f64 * at(i) + at(i + 1) + i.checked_sub(1).map_or(0.0, at)
+///     };
+///     Ok(Tensor::from_fn(&[20], value)?)
+/// };
+/// let start = Tensor::from_fn(&[20], |i| if i == 0 { 1.0 } else { 0.1 })?;
+/// let found = davidson_diagonal(map, &diagonal, &[start.clone()], &KrylovOptions::new())?;
+/// // The same value without a preconditioner.
+/// let want = lanczos(map, &start, &KrylovOptions::new())?;
+/// assert!((found.values[0] - want.values[0]).abs() < 1e-9);
+/// # Ok::<(), LinalgError>(())
+/// ```
 pub fn davidson_diagonal<V: Diagonal, E: From<V::Error>>(
     map: impl FnMut(&V) -> Result<V, E>,
     diagonal: &V,

@@ -80,6 +80,17 @@ pub enum Pivoting {
 ///
 /// # Errors
 /// `NotMatrix`; `NonFinite` with the batch index. A singular matrix is not an error.
+///
+/// ```
+/// use t4a_linalg::lu::{Lu, Pivoting, lu};
+/// use t4a_tensor::Tensor;
+///
+/// // The pivot of the first column is 4, so that the rows are exchanged.
+/// let a = Tensor::from_vec(vec![2.0, 1.0, 4.0, 6.0], &[2, 2])?;
+/// let Lu { l, u, .. } = lu(&a, Pivoting::Partial)?;
+/// assert_eq!((l.to_vec()?, u.to_vec()?), (vec![1.0, 0.0, 0.5, 1.0], vec![4.0, 6.0, 0.0, -2.0]));
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn lu<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<Lu<T>> {
     let (out, info) = lu_ex(a, pivoting)?;
     match info.as_slice().unwrap_or_default().iter().any(|&code| code < 0) {
@@ -124,6 +135,21 @@ pub fn lu_ex<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<(Lu<T
 ///
 /// # Errors
 /// As [`lu`].
+///
+/// ```
+/// use t4a_linalg::lu::lu_factor;
+/// use t4a_linalg::solve::lu_solve;
+/// use t4a_linalg::triangular::TriangleOp;
+/// use t4a_tensor::Tensor;
+///
+/// let a = Tensor::from_vec(vec![2.0, 0.0, 0.0, 4.0], &[2, 2])?;
+/// let factors = lu_factor(&a)?;
+/// for (b, x) in [(2.0, 1.0), (6.0, 3.0)] {
+///     let b = Tensor::from_vec(vec![b, 0.0], &[2, 1])?;
+///     assert_eq!(lu_solve(&factors, &b, TriangleOp::None)?.to_vec()?, [x, 0.0]);
+/// }
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn lu_factor<T: LinalgScalar>(a: &Tensor<T>) -> Result<PackedLu<T>> {
     Ok(packed(a, Pivoting::Partial)?.0)
 }

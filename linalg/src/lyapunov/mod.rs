@@ -29,6 +29,16 @@ pub use op::LyapunovPositiveOp;
 /// # Errors
 /// `NotSquare`, `Tensor`; `NonFinite`, `NoConvergence`, and `RankDeficient` if `P` is not positive
 /// definite to rounding, with the batch index.
+///
+/// ```
+/// use t4a_linalg::lyapunov::lyapunov_positive;
+/// use t4a_tensor::Tensor;
+///
+/// // P X + X P = B, for numbers: 2 · 3 x = 12.
+/// let [p, b] = [3.0, 12.0].map(|x| Tensor::from_vec(vec![x], &[1, 1]));
+/// assert_eq!(lyapunov_positive(&p?, &b?)?.to_vec()?, [2.0]);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn lyapunov_positive<T: LinalgScalar>(p: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     let (x, info) = lyapunov_positive_ex(p, b)?;
     let required = p.shape()[p.rank() - 1];

@@ -25,6 +25,17 @@ pub use op::PinvOp;
 /// # Errors
 /// `NotMatrix`; `Tensor` for a cutoff that is negative or NaN; `NonFinite`, `NoConvergence` with
 /// the batch index.
+///
+/// ```
+/// use t4a_linalg::pinv::pinv;
+/// use t4a_tensor::Tensor;
+///
+/// // (a b)ᵀ has the pseudo-inverse (a b)/(a² + b²).
+/// let a = Tensor::from_vec(vec![3.0f64, 4.0], &[2, 1])?;
+/// let p = pinv(&a, None)?.to_vec()?;
+/// assert!((p[0] - 0.12).abs() < 1e-15 && (p[1] - 0.16).abs() < 1e-15);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn pinv<T: LinalgScalar>(a: &Tensor<T>, rtol: Option<f64>) -> Result<Tensor<T>> {
     let (out, info) = pinv_ex(a, rtol)?;
     check("pinv", &info, SINGULAR)?;

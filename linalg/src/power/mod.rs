@@ -48,6 +48,16 @@ pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M, k: i64) -> M {
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.
+///
+/// ```
+/// use t4a_linalg::power::matrix_power;
+/// use t4a_tensor::Tensor;
+///
+/// // Fibonacci numbers.
+/// let a = Tensor::from_vec(vec![1.0, 1.0, 1.0, 0.0], &[2, 2])?;
+/// assert_eq!(matrix_power(&a, 10)?.get(&[0, 1]).unwrap(), 55.0);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn matrix_power<T: LinalgScalar>(a: &Tensor<T>, k: i64) -> Result<Tensor<T>> {
     BatchShape::square("matrix_power", a)?;
     power(&Batched::new(a), k).into_tensor().map_err(|error| error.of("matrix_power"))

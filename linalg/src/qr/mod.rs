@@ -53,6 +53,20 @@ pub enum Columns {
 ///
 /// # Errors
 /// `NotMatrix`; `NonFinite` with the batch index.
+///
+/// ```
+/// use t4a_linalg::qr::{Columns, Qr, qr};
+/// use t4a_tensor::Tensor;
+///
+/// let a = Tensor::from_vec(vec![3.0f64, 4.0], &[2, 1])?;
+/// let Qr { q, r } = qr(&a, Columns::Thin)?;
+/// assert!((q.get(&[0, 0]).unwrap() - 0.6).abs() < 1e-15 && (r.get(&[0, 0]).unwrap() - 5.0).abs() < 1e-14);
+/// // A basis of the complement: ±(0.8, −0.6).
+/// let complete = qr(&a, Columns::Complete)?.q;
+/// assert_eq!(complete.shape(), [2, 2]);
+/// assert!((complete.get(&[0, 1]).unwrap().abs() - 0.8).abs() < 1e-15);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn qr<T: LinalgScalar>(a: &Tensor<T>, columns: Columns) -> Result<Qr<T>> {
     let (out, info) = qr_ex(a, columns)?;
     check("qr", &info, SINGULAR)?;

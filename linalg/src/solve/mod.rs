@@ -31,6 +31,18 @@ pub use rule::{jvp, vjp};
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a
 /// solution beyond the range of the type, with the batch index among the matrices factored.
+///
+/// ```
+/// use t4a_linalg::solve::{solve, solve_right};
+/// use t4a_tensor::Tensor;
+///
+/// let a = Tensor::from_vec(vec![2.0, 0.0, 0.0, 4.0], &[2, 2])?;
+/// let b = Tensor::from_vec(vec![2.0, 2.0], &[2, 1])?;
+/// assert_eq!(solve(&a, &b)?.to_vec()?, [1.0, 0.5]);
+/// let x = solve_right(&a, &b.permute(&[1, 0])?)?;
+/// assert_eq!((x.shape(), x.to_vec()?), (&[1, 2][..], vec![1.0, 0.5]));
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn solve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     broadcast("solve", a, b, |a, b, _| {
         let (x, _, info) = solve_ex(a, b)?;

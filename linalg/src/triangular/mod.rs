@@ -29,6 +29,17 @@ pub use rule::{jvp, vjp};
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a
 /// solution beyond the range of the type, with the batch index.
+///
+/// ```
+/// use t4a_linalg::triangular::{Triangle, solve_triangular};
+/// use t4a_tensor::Tensor;
+///
+/// // 2 x = 2 and x + 4 y = 9.
+/// let l = Tensor::from_vec(vec![2.0, 0.0, 1.0, 4.0], &[2, 2])?;
+/// let b = Tensor::from_vec(vec![2.0, 9.0], &[2, 1])?;
+/// assert_eq!(solve_triangular(&l, &b, Triangle::LOWER)?.to_vec()?, [1.0, 2.0]);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
 pub fn solve_triangular<T: LinalgScalar>(
     t: &Tensor<T>,
     b: &Tensor<T>,

@@ -35,6 +35,20 @@ pub fn stencil<T: LinalgScalar>(
 /// # Errors
 /// `Value` unless `order ≥ 1`, `accuracy` is even and positive, their sum is at most 20 and the step is finite and
 /// not 0.
+///
+/// ```
+/// use t4a_networks::quantics::{Boundary, derivative};
+/// use t4a_networks::train::{Compression, TensorTrain};
+/// use t4a_tensor::Tensor;
+///
+/// // d²/dx² x² = 2 on 16 points of distance 1, away from the ends.
+/// let x = Tensor::from_fn(&[16], |i| (i * i) as f64)?.reshape(&[2; 4])?;
+/// let (train, _) = TensorTrain::from_dense(&x, &Compression::new())?;
+/// let second = derivative::<f64>(2, 4, 2, 2, 1.0, Boundary::Periodic)?;
+/// let y = second.apply(&train)?;
+/// assert!((y.eval(&[0, 1, 1, 1])? - 2.0).abs() < 1e-10);
+/// # Ok::<(), t4a_networks::train::TrainError>(())
+/// ```
 pub fn derivative<T: LinalgScalar>(
     base: usize,
     digits: usize,

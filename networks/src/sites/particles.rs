@@ -21,6 +21,17 @@ pub fn fermion() -> Site<U1> {
 
 /// Fermions with spin ½: states `Emp`, `Dn`, `Up`, `UpDn` of charges (n, 2 Sᶻ), where `UpDn` is
 /// `c†↑ c†↓` of the vacuum; operators `Cup Cdagup Cdn Cdagdn` (odd), `Nup Ndn Ntot Nupdn Sz S+ S- F`.
+///
+/// ```
+/// use t4a_networks::Mps;
+/// use t4a_networks::sites::{Sites, electron};
+///
+/// let sites = Sites::uniform(electron(), 2);
+/// let state = Mps::product(&sites, ["UpDn", "Dn"])?;
+/// let n: Vec<f64> = state.expect(&sites, "Ntot")?.iter().map(|x| x.re).collect();
+/// assert_eq!(n, [2.0, 1.0]);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
 pub fn electron() -> Site<Product<U1, U1>> {
     let made = || {
         let charge = |n, m| Product(U1(n), U1(m));

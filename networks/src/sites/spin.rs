@@ -8,6 +8,20 @@ use crate::error::{NetworksError, Result};
 
 /// Spin ½: states `Dn`, `Up` of charge 2 Sᶻ; operators of [`spin`], the Pauli matrices `X`, `Y`, `Z` and the
 /// projectors `ProjDn`, `ProjUp`.
+///
+/// ```
+/// use t4a_networks::Mps;
+/// use t4a_networks::sites::{Sites, spin, spin_half};
+///
+/// let sites = Sites::uniform(spin_half(), 2);
+/// let state = Mps::product(&sites, ["Up", "Dn"])?;
+/// let sz: Vec<f64> = state.expect(&sites, "Sz")?.iter().map(|x| x.re).collect();
+/// assert_eq!(sz, [0.5, -0.5]);
+/// // Spin 1 has three states.
+/// let state = Mps::product(&Sites::uniform(spin(2)?, 1), ["1"])?;
+/// assert_eq!(state.expect(&Sites::uniform(spin(2)?, 1), "Sz")?[0].re, 1.0);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
 pub fn spin_half() -> Site<U1> {
     let made = || {
         let [one, half] = [1.0, 2.0].map(c64::from);

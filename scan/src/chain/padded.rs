@@ -9,6 +9,15 @@ use super::messages::{LinearChain, Result, rejected};
 ///
 /// # Errors
 /// `Tensor` for a sequence without steps, and for a step after padding, with the first place.
+///
+/// ```
+/// use t4a_scan::mask_lengths;
+///
+/// // Two sequences of three steps at most.
+/// let mask = [true, true, true, true, false, false];
+/// assert_eq!(mask_lengths(&mask, 3)?, [3, 1]);
+/// # Ok::<(), t4a_scan::ScanError>(())
+/// ```
 pub fn mask_lengths(mask: &[bool], length: usize) -> Result<Vec<usize>> {
     let of = |(b, mask): (usize, &[bool])| {
         let n = mask.iter().position(|&on| !on).unwrap_or(length);

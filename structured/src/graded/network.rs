@@ -12,6 +12,19 @@ use crate::spec::Spec;
 ///
 /// # Errors
 /// As [`Spec::einsum`]; `DType`.
+///
+/// ```
+/// use t4a_diff::check;
+/// use t4a_structured::{Direction, GradedTensor, Leg, U1, einsum};
+/// use t4a_tensor::DType;
+///
+/// // The trace of the identity of two spins that conserves their magnetisation.
+/// let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+/// let one = GradedTensor::identity(&[spin.clone(), spin], DType::F64)?;
+/// let trace = einsum("abcd,cdab->", &[&one, &one])?;
+/// assert_eq!(check::elements(&trace.to_dense()?.0), [4.0]);
+/// # Ok::<(), t4a_structured::StructuredError>(())
+/// ```
 pub fn einsum<S: Sector, A: Array>(
     subscripts: &str,
     operands: &[&GradedTensor<S, A>],

@@ -39,6 +39,18 @@ impl<T: Scalar, M: Truth> Binary<T, M> for MaskFill<T> {
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`](crate::TensorError::ShapeMismatch).
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::index::{mask_fill, mask_where};
+///
+/// let x = Tensor::from_vec(vec![1.0, 2.0], &[2])?;
+/// let mask = Tensor::from_vec(vec![true, false], &[2])?;
+/// let value = Tensor::from_vec(vec![10.0], &[1])?;
+/// assert_eq!(mask_where(x.clone(), mask.clone(), value)?.to_vec()?, [10.0, 2.0]);
+/// assert_eq!(mask_fill(x, mask, 0.0)?.to_vec()?, [0.0, 2.0]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn mask_where<T: Scalar, M: Truth>(
     x: Tensor<T>,
     mask: Tensor<M>,

@@ -22,6 +22,17 @@ use crate::tensor::Tensor;
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`], [`TensorError::Index`] for an index outside of its axis.
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::index::gather_nd;
+///
+/// // The elements (0, 1) and (1, 0).
+/// let x = Tensor::from_vec(vec![1.0, 2.0, 3.0, 4.0], &[2, 2])?;
+/// let index = Tensor::<i64>::from_vec(vec![0, 1, 1, 0], &[2, 2])?;
+/// assert_eq!(gather_nd(&x, &index)?.to_vec()?, [2.0, 3.0]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn gather_nd<T: Scalar, I: Int>(x: &Tensor<T>, index: &Tensor<I>) -> Result<Tensor<T>> {
     gather_nd_at("gather_nd", x, IndexTensor::new(index))
 }

@@ -35,6 +35,15 @@ impl<T: Truth> Unary<T> for IsTrue {
 ///
 /// # Errors
 /// [`TensorError::Value`] if the integer type `I` cannot hold an index.
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::index::nonzero;
+///
+/// let x = Tensor::from_vec(vec![0.0, 7.0, 0.0, 8.0], &[2, 2])?;
+/// assert_eq!(nonzero::<_, i64>(&x)?.to_vec()?, [0, 1, 1, 1]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn nonzero<T: Truth, I: Int>(x: &Tensor<T>) -> Result<Tensor<I>> {
     nonzero_of(&truths(x)?)
 }

@@ -19,6 +19,16 @@ use crate::tensor::Tensor;
 ///
 /// # Errors
 /// [`TensorError::Axis`], `OutOfMemory`.
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::nn::softmax::{log_softmax, softmax};
+///
+/// let x = Tensor::from_vec(vec![1000.0f32, 1000.0], &[1, 2])?;
+/// assert_eq!(softmax(&x, 1)?.to_vec()?, [0.5, 0.5]);
+/// assert!((log_softmax(&x, 1)?.to_vec()?[0] + 2f32.ln()).abs() < 1e-6);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn softmax<T: Float>(x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
     along(SoftmaxKernel, [x], axis)
 }

@@ -29,6 +29,16 @@ const BLOCK: usize = 64;
 /// # Errors
 /// [`TensorError::Axis`]; [`TensorError::Value`] if `k` exceeds the axis or the integer type `I`
 /// cannot hold an index.
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::sort::topk;
+///
+/// let x = Tensor::from_vec(vec![3.0f32, 9.0, 1.0, 7.0], &[4])?;
+/// let (values, indices) = topk::<_, i64>(&x, 0, 2, true)?;
+/// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![9.0, 7.0], vec![1, 3]));
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn topk<T: SortKey, I: Int>(
     x: &Tensor<T>,
     axis: usize,

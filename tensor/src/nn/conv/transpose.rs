@@ -17,6 +17,18 @@ use crate::tensor::Tensor;
 ///
 /// # Errors
 /// As [`conv`](super::conv).
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::nn::conv::{ConvOptions, conv_transpose};
+///
+/// // Each element of x adds a copy of the weight.
+/// let x = Tensor::from_vec(vec![1.0f32, 10.0], &[1, 1, 2])?;
+/// let weight = Tensor::from_vec(vec![1.0, 2.0], &[1, 1, 2])?;
+/// let y = conv_transpose(&x, &weight, None, &[0], &ConvOptions::new(1))?;
+/// assert_eq!(y.to_vec()?, [1.0, 12.0, 20.0]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn conv_transpose<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,

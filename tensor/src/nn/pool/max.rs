@@ -27,6 +27,18 @@ const CHUNK: usize = 1 << 13;
 ///
 /// # Errors
 /// [`TensorError::Shape`], [`TensorError::Value`] for windows that do not fit; `OutOfMemory`.
+///
+/// ```
+/// use t4a_tensor::Tensor;
+/// use t4a_tensor::nn::pool::{PoolOptions, max_pool, max_pool_with_indices, mean_pool};
+///
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
+/// let options = PoolOptions::new([2, 2]);
+/// assert_eq!(max_pool(&x, &options)?.to_vec()?, [4.0]);
+/// assert_eq!(max_pool_with_indices(&x, &options)?.1.to_vec()?, [3]);
+/// assert_eq!(mean_pool(&x, &options, false)?.to_vec()?, [2.5]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
 pub fn max_pool<T: Float>(x: &Tensor<T>, options: &PoolOptions) -> Result<Tensor<T>> {
     Ok(pool::<T, false>("max_pool", x, options)?.0)
 }
