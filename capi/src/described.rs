@@ -231,7 +231,7 @@ impl Described {
 
 /// Allocates a buffer; returns it with the address of its first byte.
 fn fresh(bytes: usize) -> Result<(Buffer, *mut u8), Failure> {
-    let mut buffer = Buffer::alloc(bytes)?;
+    let mut buffer = Buffer::alloc("result", bytes)?;
     let first = buffer
         .as_mut_ptr()
         .ok_or_else(|| Failure::new(Status::Internal, "fresh memory has two owners"))?;

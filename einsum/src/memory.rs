@@ -7,7 +7,7 @@ use crate::error::Result;
 fn reserved<T>(len: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     let bytes = len.saturating_mul(size_of::<T>());
-    list.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+    list.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { op: "einsum", bytes })?;
     Ok(list)
 }
 

@@ -165,7 +165,7 @@ pub(super) fn tensor_over(
 fn adopt(bytes: Bytes, align: usize) -> Result<Buffer> {
     let (ptr, len) = (NonNull::from(&*bytes).cast::<u8>(), bytes.len());
     if len == 0 || !ptr.as_ptr().addr().is_multiple_of(align) {
-        let mut copy = Buffer::alloc(len)?;
+        let mut copy = Buffer::alloc("from_data", len)?;
         if let Some(dst) = copy.as_mut_ptr() {
             // SAFETY: both hold `len` bytes, and the copy is new.
             unsafe { std::ptr::copy_nonoverlapping(ptr.as_ptr(), dst, len) };

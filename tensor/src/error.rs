@@ -101,8 +101,10 @@ pub enum TensorError {
         shape: Vec<usize>,
     },
     /// The allocator refused.
-    #[error("out of memory: {bytes} bytes could not be allocated; {}", memory_limit())]
+    #[error("{op}: out of memory: {bytes} bytes could not be allocated; {}", memory_limit())]
     OutOfMemory {
+        /// The operation.
+        op: &'static str,
         /// The requested number of bytes.
         bytes: usize,
     },

@@ -90,14 +90,18 @@ fn small_layout(len: usize) -> AllocLayout {
     unsafe { AllocLayout::from_size_align_unchecked(len.max(1), SMALL_ALIGN) }
 }
 
-/// A vector of `len` elements, where `len` is a user input.
+/// A vector of `len` elements for the operation `op`, where `len` is a user input.
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`].
-pub(crate) fn collect<T>(len: usize, elements: impl Iterator<Item = T>) -> Result<Vec<T>> {
+pub(crate) fn collect<T>(
+    op: &'static str,
+    len: usize,
+    elements: impl Iterator<Item = T>,
+) -> Result<Vec<T>> {
     let mut out = Vec::new();
     let bytes = len.saturating_mul(size_of::<T>());
-    out.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+    out.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { op, bytes })?;
     out.extend(elements.take(len));
     Ok(out)
 }
@@ -112,18 +116,18 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::alloc`].
     #[inline]
-    pub(crate) fn fresh(len: usize) -> Result<(Self, *mut u8)> {
-        let mut buffer = Self::alloc(len)?;
+    pub(crate) fn fresh(op: &'static str, len: usize) -> Result<(Self, *mut u8)> {
+        let mut buffer = Self::alloc(op, len)?;
         // A fresh buffer has one owner, so there is a pointer.
         let ptr = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
         Ok((buffer, ptr))
     }
 
-    /// Allocates `len` uninitialised bytes.
+    /// Allocates `len` uninitialised bytes for the operation `op`.
     ///
     /// # Errors
     /// [`TensorError::OutOfMemory`].
-    pub fn alloc(len: usize) -> Result<Self> {
+    pub fn alloc(op: &'static str, len: usize) -> Result<Self> {
         if len <= INLINE {
             let (ptr, owner) = (NonNull::dangling(), Owner::Inline);
             return Ok(Self(Arc::new(Allocation { ptr, len, owner, inline: Inline::new() })));
@@ -138,7 +142,7 @@ impl Buffer {
                 None => (None, Owner::Small),
             }
         };
-        let ptr = ptr.ok_or(TensorError::OutOfMemory { bytes: len })?;
+        let ptr = ptr.ok_or(TensorError::OutOfMemory { op, bytes: len })?;
         Ok(Self(Arc::new(Allocation { ptr, len, owner, inline: Inline::new() })))
     }
 
@@ -206,7 +210,7 @@ impl Buffer {
 
     /// Copies the bytes to a new buffer.
     pub fn duplicate(&self) -> Result<Self> {
-        let mut copy = Self::alloc(self.len())?;
+        let mut copy = Self::alloc("copy", self.len())?;
         if let Some(dst) = copy.as_mut_ptr() {
             // SAFETY: both blocks hold `len` bytes and do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.as_ptr(), dst, self.len()) };
@@ -227,7 +231,7 @@ mod tests {
 
     #[test]
     fn sharing_forbids_writing() {
-        let mut a = Buffer::alloc(100_000).unwrap();
+        let mut a = Buffer::alloc("test", 100_000).unwrap();
         assert!(a.is_unique());
         let b = a.clone();
         assert!(!a.is_unique() && a.is_shared() && b.is_shared());
@@ -255,7 +259,8 @@ mod tests {
     #[test]
     fn absurd_sizes_are_refused() {
         for bytes in [1usize << 60, isize::MAX as usize, usize::MAX] {
-            assert_eq!(Buffer::alloc(bytes).unwrap_err(), TensorError::OutOfMemory { bytes });
+            let (op, error) = ("test", Buffer::alloc("test", bytes).unwrap_err());
+            assert_eq!(error, TensorError::OutOfMemory { op, bytes });
         }
     }
 }

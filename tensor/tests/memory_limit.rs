@@ -8,10 +8,10 @@ fn beyond_the_limit_is_an_error() {
     const MIB: usize = 1 << 20;
     pool::set_memory_limit(10 * MIB);
     // A single tensor that exceeds the limit, with no other memory in use.
-    assert!(matches!(
-        Tensor::<u8>::from_fn(&[11 * MIB], |_| 1),
-        Err(TensorError::OutOfMemory { .. })
-    ));
+    let (op, bytes) = ("from_fn", 11 * MIB);
+    let error = Tensor::<u8>::from_fn(&[bytes], |_| 1).unwrap_err();
+    assert_eq!(error, TensorError::OutOfMemory { op, bytes });
+    assert!(error.to_string().starts_with("from_fn: out of memory: 11534336 bytes"), "{error}");
     let block = || Tensor::<u8>::from_fn(&[4 * MIB], |_| 1);
     let (a, b) = (block().unwrap(), block().unwrap());
     assert!(matches!(block(), Err(TensorError::OutOfMemory { .. })));

@@ -273,7 +273,7 @@ const WORTHWHILE: usize = 1 << 16;
 pub(crate) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     let bytes = len.saturating_mul(size_of::<T>());
-    out.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+    out.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { op: "linalg", bytes })?;
     out.resize(len, value);
     Ok(out)
 }

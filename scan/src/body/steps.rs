@@ -222,7 +222,7 @@ impl<A: Array> Stack<A> {
         let bytes = bytes.and_then(|bytes| bytes.checked_mul(self.length)).unwrap_or(usize::MAX);
         let room = self.elements.try_reserve_exact(self.length).is_ok()
             && Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
-        if room { Ok(()) } else { Err(TensorError::OutOfMemory { bytes }.into()) }
+        if room { Ok(()) } else { Err(TensorError::OutOfMemory { op: "scan", bytes }.into()) }
     }
 
     /// The stacked tensors. All elements are there.

@@ -180,7 +180,7 @@ impl<T: Scalar> LaneOutput<T> {
     fn new(len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<T>());
         let overflow = || TensorError::SizeOverflow { op: "scan", shape: vec![len] };
-        let mut buffer = Buffer::alloc(bytes.ok_or_else(overflow)?)?;
+        let mut buffer = Buffer::alloc("scan", bytes.ok_or_else(overflow)?)?;
         let first = buffer.as_mut_ptr().unwrap_or_else(|| unreachable!("fresh memory is unique"));
         Ok(Self { buffer, first: SendPtr(first.cast()), len })
     }

@@ -48,7 +48,7 @@ fn ys_beyond_all_memory_are_an_error_at_the_first_step() {
     for length in [1usize << 46, 1 << 60, usize::MAX] {
         let step = |c: Eager| (c.clone(), vec![c]);
         let error = error(step, &Options::default().length(length));
-        let ScanError::Tensor(TensorError::OutOfMemory { bytes }) = error else {
+        let ScanError::Tensor(TensorError::OutOfMemory { bytes, .. }) = error else {
             panic!("{length}: {error}")
         };
         assert!(bytes >= length);

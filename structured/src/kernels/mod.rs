@@ -30,7 +30,7 @@ struct UninitBuffer<T> {
 impl<T: Element> UninitBuffer<T> {
     fn new(len: usize) -> Result<Self> {
         // The pool rejects sizes beyond the address space, which `saturating_mul` produces on overflow.
-        let mut buffer = Buffer::alloc(len.saturating_mul(size_of::<T>()))?;
+        let mut buffer = Buffer::alloc("structured", len.saturating_mul(size_of::<T>()))?;
         // A new buffer has one owner, so a mutable pointer is available.
         let first = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut()).cast();
         Ok(Self { buffer, first })

@@ -71,7 +71,7 @@ pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<(
         strides[axis] = numel as isize;
         numel *= shape[axis];
     }
-    let (buffer, dst) = Buffer::fresh(numel * size)?;
+    let (buffer, dst) = Buffer::fresh("copy", numel * size)?;
     let (dst, src) = (SendPtr(dst), SendPtr(x.first(size).cast_mut()));
     let layout = Layout::from_parts(shape, &strides, 0, numel)?;
     // SAFETY: as in `to_contiguous`; the buffer was allocated for the layout.

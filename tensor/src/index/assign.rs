@@ -113,7 +113,8 @@ pub fn cat<T: Scalar>(tensors: &[Tensor<T>], axis: usize) -> Result<Tensor<T>> {
     let mut out = Output::<T>::new(op, &shape)?;
     let outer = shape[..axis].iter().product::<usize>();
     let long = |part: &&[T]| size_of_val(*part) >= outer.saturating_mul(RUN_BYTES);
-    let parts = collect(tensors.len(), tensors.iter().filter_map(Tensor::as_slice).filter(long))?;
+    let parts =
+        collect("cat", tensors.len(), tensors.iter().filter_map(Tensor::as_slice).filter(long))?;
     if outer > 0 && parts.len() == tensors.len() {
         return Ok(out.write(|out| join_rows(&parts, outer, out)).with_route(ROUTE));
     }

@@ -70,7 +70,7 @@ pub(crate) fn nonzero_of<I: Int>(x: &Tensor<bool>) -> Result<Tensor<I>> {
     let parallel = parallel::worthwhile(truths.len(), 1);
 
     // First the end of the rows of each chunk, then their entries.
-    let mut bounds = collect(chunks + 1, std::iter::repeat_n(0, chunks + 1))?;
+    let mut bounds = collect("nonzero", chunks + 1, std::iter::repeat_n(0, chunks + 1))?;
     parallel::for_each_mut(&mut bounds[1..], parallel, |chunk, count| {
         *count = part(chunk).iter().map(|&t| usize::from(t)).sum::<usize>();
     });

@@ -86,7 +86,7 @@ pub(super) unsafe fn compute<const M: usize>(
     let (out, buffer) = match over {
         Some((_, ptr)) => (ptr, None),
         None => {
-            let (buffer, ptr) = Buffer::fresh(order.numel() * spec.sizes[0])?;
+            let (buffer, ptr) = Buffer::fresh(spec.op, order.numel() * spec.sizes[0])?;
             (ptr, Some(buffer))
         }
     };

@@ -27,14 +27,14 @@ pub(super) fn compute<const M: usize>(
     let finish = |buffer, layout| unsafe { Tensor::from_raw(buffer, layout) }.with_route(route);
     if let Some(layout) = shared(operands) {
         let (numel, layout) = (layout.numel(), layout.clone().at_start());
-        return Some(Buffer::fresh(numel * spec.sizes[0]).map(|(buffer, out)| {
+        return Some(Buffer::fresh(spec.op, numel * spec.sizes[0]).map(|(buffer, out)| {
             let block = |i| Block { ptr: first(i, out), repeat: false };
             body(out, numel, std::array::from_fn(block));
             finish(buffer, layout)
         }));
     }
     let SmallRows { layout, inner, steps } = rows(spec.op, operands)?;
-    Some(Buffer::fresh(layout.numel() * spec.sizes[0]).map(|(buffer, out)| {
+    Some(Buffer::fresh(spec.op, layout.numel() * spec.sizes[0]).map(|(buffer, out)| {
         for row in 0..layout.numel() / inner {
             let block = |i: usize| {
                 let (step, repeat) = steps[i];

@@ -49,7 +49,7 @@ impl<T: Scalar> Output<T> {
     pub(crate) fn new(op: &'static str, shape: &[usize]) -> Result<Self> {
         const { t4a_algebra::scalar::assert_storable::<T>() };
         let layout = Layout::contiguous(op, shape, size_of::<T>())?;
-        let (buffer, ptr) = Buffer::fresh(layout.numel() * size_of::<T>())?;
+        let (buffer, ptr) = Buffer::fresh(op, layout.numel() * size_of::<T>())?;
         Ok(Self { buffer, ptr: ptr.cast(), layout })
     }
 
@@ -139,7 +139,7 @@ impl<T: Copy> Workspace<T> {
     #[inline]
     pub(crate) fn new(len: usize) -> Result<Self> {
         const { assert!(align_of::<T>() <= MAX_ALIGN) };
-        let (buffer, ptr) = Buffer::fresh(len.saturating_mul(size_of::<T>()))?;
+        let (buffer, ptr) = Buffer::fresh("workspace", len.saturating_mul(size_of::<T>()))?;
         Ok(Self { ptr: ptr.cast(), len, _buffer: buffer })
     }
 

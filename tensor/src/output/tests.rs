@@ -167,7 +167,7 @@ fn workspaces_are_written_before_they_are_read() {
     let parts = space.fresh(6).together(|[a, b, c]| [a.fill(1), b.fill(2), c.fill(3)]);
     assert_eq!(*parts, [1, 1, 2, 2, 3, 3]);
     assert!(matches!(Workspace::<u128>::new(usize::MAX), Err(TensorError::OutOfMemory { .. })));
-    assert!(collect(usize::MAX, std::iter::repeat(0u8)).is_err());
+    assert!(collect("test", usize::MAX, std::iter::repeat(0u8)).is_err());
 }
 
 /// Panics unless a part of it passes for the whole.

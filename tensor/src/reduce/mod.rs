@@ -87,7 +87,7 @@ unsafe fn run(
     let size = loops.sizes()[2];
     let layout = Layout::contiguous(op, &shape, size)?;
     let (numel, contiguous) = (layout.numel(), x.is_contiguous());
-    let (buffer, out) = Buffer::fresh(numel * size)?;
+    let (buffer, out) = Buffer::fresh(op, numel * size)?;
     // SAFETY: the plan gives the loops pointers inside the operand and the result.
     unsafe {
         if n == 0 {

@@ -46,7 +46,7 @@ pub(super) fn sort<'a, W: RadixWord>(
     } else {
         1
     };
-    let mut tables = collect(parts, std::iter::repeat_n([0; 256], parts))?;
+    let mut tables = collect("sort", parts, std::iter::repeat_n([0; 256], parts))?;
     let (mut from, mut to) = (words, &mut other[..spare]);
     for pass in 0..passes {
         if distribute(from, to, low + 8 * pass as u32, &mut tables)? {
@@ -81,7 +81,7 @@ fn distribute<W: RadixWord>(
     }
     // The result consists of runs of words of equal digits, each divided among the parts.
     let none = || std::array::from_fn(|_| [].iter_mut());
-    let mut runs: Vec<[IterMut<'_, W>; 256]> = collect(parts, (0..parts).map(|_| none()))?;
+    let mut runs: Vec<[IterMut<'_, W>; 256]> = collect("sort", parts, (0..parts).map(|_| none()))?;
     let mut rest = to;
     for digit in 0..256 {
         for (runs, table) in runs.iter_mut().zip(&*tables) {

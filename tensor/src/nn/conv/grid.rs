@@ -112,7 +112,7 @@ pub(super) fn windows(g: &Geometry) -> Result<(PhaseGrid, Vec<usize>)> {
 /// The offset of every window element on a grid.
 pub(super) fn places(g: &Geometry, grid: &PhaseGrid) -> Result<Vec<usize>> {
     let places = elements(g).map(|k| grid.place(std::array::from_fn(|i| k[i] * g.dilation[i])));
-    collect(g.planes()[1], places)
+    collect("conv", g.planes()[1], places)
 }
 
 /// The elements of a window, in order.
@@ -124,5 +124,5 @@ pub(super) fn elements(g: &Geometry) -> impl Iterator<Item = [usize; 3]> + use<>
 /// Offset of every window element of `channels` channels with consecutive grids.
 pub(super) fn taps(channels: usize, grid: &PhaseGrid, places: &[usize]) -> Result<Vec<usize>> {
     let of = |channel: usize| places.iter().map(move |place| channel * grid.len() + place);
-    collect(channels * places.len(), (0..channels).flat_map(of))
+    collect("conv", channels * places.len(), (0..channels).flat_map(of))
 }

@@ -34,7 +34,7 @@ fn packed<T: Float>(
     most: usize,
     w: impl Fn(usize, usize, usize) -> T,
 ) -> Result<Vec<T>> {
-    let mut out = collect(groups * taps * channels, std::iter::empty())?;
+    let mut out = collect("conv", groups * taps * channels, std::iter::empty())?;
     for group in 0..groups {
         for range in ranges(channels, most) {
             for tap in 0..taps {
@@ -209,7 +209,7 @@ impl AdjointReads {
             let at = from.linear(std::array::from_fn(|i: usize| most[i] - moved(i, k[i])));
             (phase(k), i, at)
         };
-        let mut all: Vec<_> = collect(k, elements(g).enumerate().map(read))?;
+        let mut all: Vec<_> = collect("conv", k, elements(g).enumerate().map(read))?;
         all.sort_unstable();
         let run = from.linear(reach.map(|n| n - 1)) + 1;
         Ok(Self { from, to: PhaseGrid { s: g.stride, size }, most, all, run })
@@ -238,7 +238,7 @@ pub(super) fn adjoint<T: Float>(
     let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
     let taps = g.o * k;
     // Ordered by phase: window elements of a channel of y are adjacent.
-    let mut order: Vec<(usize, usize)> = collect(taps, std::iter::empty())?;
+    let mut order: Vec<(usize, usize)> = collect("conv", taps, std::iter::empty())?;
     for phase in 0..phases {
         let own = &reads.all[reads.of(phase)];
         order.extend(
@@ -246,7 +246,7 @@ pub(super) fn adjoint<T: Float>(
                 .flat_map(|o| own.iter().map(move |&(_, i, at)| (o * k + i, o * from.len() + at))),
         );
     }
-    let offsets: Vec<usize> = collect(taps, order.iter().map(|&(_, at)| at))?;
+    let offsets: Vec<usize> = collect("conv", taps, order.iter().map(|&(_, at)| at))?;
     let ws = packed(g.groups, taps, g.c, CHANNELS, |group, tap, c| {
         let (o, i) = (order[tap].0 / k, order[tap].0 % k);
         ws[((group * g.o + o) * g.c + c) * k + i]

@@ -120,7 +120,7 @@ pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> 
         let (line, w) = (t / g.y[2], t % g.y[2]);
         grid.linear([line / g.y[1], line % g.y[1], w])
     });
-    let starts = collect(y_plane / block, starts)?;
+    let starts = collect("conv", y_plane / block, starts)?;
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
     let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
     share(parts, 1, worthwhile(g), |task, w| {
@@ -168,7 +168,7 @@ pub(super) fn of_few_channels<T: Float>(
     let starts = |pitch: usize, block: usize| {
         let line = move |i: usize| (0..pitch).step_by(block).map(move |w| (i, w));
         let at = |(i, w): (usize, usize)| grid.linear([i / g.y[1], i % g.y[1], w]);
-        collect(height * pitch / block, (0..height).flat_map(line).map(at))
+        collect("conv", height * pitch / block, (0..height).flat_map(line).map(at))
     };
     let (blocks, elements) = (starts(pitch, block)?, starts(g.y[2], 1)?);
     let parts = parts_mut(w.as_mut_slice()?, g.groups * g.o);

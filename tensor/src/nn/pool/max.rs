@@ -123,7 +123,8 @@ fn pool<T: Float, const INDICES: bool>(
         let at = j * step + k * options.dilation[1];
         if k < options.window[1] && at < padding + w { (at - padding) as i32 } else { -1 }
     };
-    let lefts: Vec<i32> = if INDICES { collect(ow, (0..ow).map(left))? } else { Vec::new() };
+    let lefts: Vec<i32> =
+        if INDICES { collect("max_pool", ow, (0..ow).map(left))? } else { Vec::new() };
     let work = options.window.into_iter().fold(planes * oh * ow, usize::saturating_mul);
     // Several planes share scratch (bench `backend`, rows `max pool`).
     let per_chunk = (CHUNK / (h * w).max(oh * ow).max(1)).max(1);

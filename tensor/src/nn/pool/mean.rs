@@ -111,7 +111,7 @@ impl WindowAxis {
     }
 
     fn windows(&self) -> Result<Windows> {
-        collect(self.count, (0..self.count).map(|i| self.window(i)))
+        collect("mean_pool", self.count, (0..self.count).map(|i| self.window(i)))
     }
 }
 

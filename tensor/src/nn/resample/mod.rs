@@ -224,7 +224,7 @@ fn backward<T: Float, const N: usize>(
     // The lines of y that a line of x counts for, by lines of x.
     let reads = rows.iter().enumerate();
     let reads = reads.flat_map(|(o, taps)| (0..N).map(move |k| (taps.at[k], o, taps.weight[k])));
-    let mut reads: Vec<(usize, usize, T)> = collect(N * oh, reads)?;
+    let mut reads: Vec<(usize, usize, T)> = collect("resample", N * oh, reads)?;
     reads.sort_by_key(|&(line, o, _)| (line, o));
     let reads = reads.as_slice();
     let grads = dy.as_slice().unwrap_or_default();

@@ -85,7 +85,7 @@ pub(super) fn axis<T: Float, const N: usize>(
         }
         Taps { at, weight: weight.map(T::from_f64) }
     };
-    collect(n, (0..n).map(taps))
+    collect("resample", n, (0..n).map(taps))
 }
 
 /// Keys' cubic convolution with a = −¾.

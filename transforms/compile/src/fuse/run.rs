@@ -195,7 +195,7 @@ impl OutputBuffer {
 
 fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, OutputBuffer)> {
     let layout = Layout::contiguous("fused", &port.shape, size)?;
-    let mut buffer = Buffer::alloc(layout.numel() * size)?;
+    let mut buffer = Buffer::alloc("fused", layout.numel() * size)?;
     let at = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
     Ok((buffer, layout, OutputBuffer(SendPtr(at))))
 }
