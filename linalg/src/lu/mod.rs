@@ -7,11 +7,13 @@ mod check;
 mod eliminate;
 mod op;
 mod rule;
+mod small;
 #[cfg(test)]
 mod tests;
 
 use faer::MatMut;
 use t4a_algebra::Numeric;
+use t4a_algebra::simd::dispatch;
 use t4a_tensor::Tensor;
 use t4a_tensor::route::{Path, Route};
 
@@ -22,6 +24,7 @@ use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, min_positive};
 use crate::threads::Work;
+use small::SmallLu;
 
 pub use op::LuFactorOp;
 pub(crate) use op::info_of_values;
@@ -193,6 +196,7 @@ fn factor<T: LinalgScalar>(
     let shape = BatchShape::of(op, a)?;
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let full_pivoting = pivoting == Pivoting::Full;
+    let small = !full_pivoting && m.max(n) <= small::SIZE;
     let mut packed = ResultBuffer::<T>::new(shape.batch, m, n)?;
     let mut rows = ResultBuffer::<i64>::new(shape.batch, m, 1)?;
     let mut cols = ResultBuffer::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
@@ -213,7 +217,7 @@ fn factor<T: LinalgScalar>(
         // The columns beyond the leading square form a triangular system.
         Work::columns(n.saturating_sub(m), flops(&[m, n, k])),
         |par| {
-            let memory = (!full_pivoting).then(|| T::lu_scratch(m, n, par));
+            let memory = (!full_pivoting && !small).then(|| T::lu_scratch(m, n, par));
             Ok((memory, filled(0, 2 * m)?, filled(0, n)?))
         },
         |(memory, row_order, col_order), index, (a, rows, cols), par| {
@@ -223,12 +227,19 @@ fn factor<T: LinalgScalar>(
             let (forward, inverse) = row_order.split_at_mut(m);
             count(forward);
             count(col_order);
-            let blocked = memory.as_mut().is_some_and(|memory| {
-                let packed = MatMut::from_column_major_slice_mut(a, m, n);
-                T::lu(packed, [&mut *forward, inverse], par, memory);
-                (0..k).all(|i| is_pivot(a[i * m + i]))
-            });
-            if !blocked {
+            let done = match memory {
+                _ if small => {
+                    dispatch(SmallLu { a, rows: &mut *forward });
+                    true
+                }
+                Some(memory) => {
+                    let packed = MatMut::from_column_major_slice_mut(a, m, n);
+                    T::lu(packed, [&mut *forward, inverse], par, memory);
+                    (0..k).all(|i| is_pivot(a[i * m + i]))
+                }
+                None => false,
+            };
+            if !done {
                 if !full_pivoting {
                     // The blocked algorithm divided by a zero pivot, or one with an infinite reciprocal: repeat from
                     // the input.

@@ -163,3 +163,26 @@ fn an_axis_without_elements_costs_nothing() {
     assert_eq!(out.rows.index().to_vec().unwrap(), [0, 1]);
     assert_eq!(out.cols.unwrap().index().shape(), [0]);
 }
+
+/// `diag(A, 1)` with nine rows is not in the range of the loop for small matrices, and has the same pivots.
+fn small<T: LinalgScalar>() {
+    for n in [1, 3, 8] {
+        let a = random::<T>(9, &[n, n]);
+        let values = a.to_vec().unwrap();
+        let entry = |i: usize| match (i / 9, i % 9) {
+            (row, col) if row < n && col < n => values[row * n + col],
+            (row, col) if row == col => T::ONE,
+            _ => T::ZERO,
+        };
+        let (small, large) =
+            (lu_factor(&a).unwrap(), lu_factor(&Tensor::from_fn(&[9, 9], entry).unwrap()).unwrap());
+        let corner = Batched::new(&large.packed).slice(0..n, 0..n).into_tensor().unwrap();
+        assert_close(&small.packed, &corner, tight::<T>(n));
+        let rows = large.rows.index().to_vec().unwrap();
+        assert_eq!(small.rows.index().to_vec().unwrap(), rows[..n]);
+    }
+}
+
+for_all_dtypes! {
+    small_matrices_have_the_pivots_of_large_ones => small;
+}

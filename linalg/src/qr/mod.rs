@@ -6,10 +6,12 @@
 mod op;
 mod relatives;
 mod rule;
+mod small;
 #[cfg(test)]
 mod tests;
 
 use faer::{Mat, MatMut, MatRef};
+use t4a_algebra::simd::dispatch;
 use t4a_algebra::{Field, Numeric};
 use t4a_tensor::Tensor;
 use t4a_tensor::route::{Path, Route};
@@ -22,6 +24,7 @@ use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{PowerOfTwo, largest};
 use crate::threads::Work;
+use small::SmallQr;
 
 pub use op::{LqOp, QrOp, QrPivotedOp};
 pub use relatives::{Lq, Ql, Rq, lq, lq_ex, ql, ql_ex, rq, rq_ex};
@@ -132,10 +135,11 @@ fn factor<T: LinalgScalar>(
         let qr = Qr { q: q.matrices(route)?, r: r.matrices(route)? };
         return Ok((qr, perm, Tensor::zeros(shape.batch)?.with_route(route)));
     }
-    let slots = q.mats()?.into_iter().zip(r.mats()?).zip(perm.slices()?);
+    let slots = q.slices()?.into_iter().zip(r.slices()?).zip(perm.slices()?);
     let slots = slots.map(|((q, r), perm)| (q, r, perm)).collect();
     let views = Views::of(op, a)?;
     let block = T::qr_block(m, n);
+    let small = !pivoted && m.max(n) <= small::SIZE;
     let info = run(
         shape.batch,
         slots,
@@ -150,33 +154,34 @@ fn factor<T: LinalgScalar>(
                 return MatrixStatus::NonFinite;
             }
             let scale = PowerOfTwo::apply(copy, largest);
-            let (forward, inverse) = order.split_at_mut(n);
-            forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
-            // faer's pivot search in a zero matrix gives NaN.
-            let any = copy.iter().any(|&x| x != T::ZERO);
-            let columns = (pivoted && any).then_some([forward, inverse]);
-            let a = MatMut::from_column_major_slice_mut(copy, m, n);
-            if !T::qr(a, coeff.as_mut(), columns, par, memory) {
-                load(views.get(index), copy);
-                PowerOfTwo::apply(copy, largest);
+            if !(small && dispatch(SmallQr { a: copy, rows: m, q, r })) {
+                let mut q = MatMut::from_column_major_slice_mut(q, m, width);
+                let mut r = MatMut::from_column_major_slice_mut(r, width, n);
+                let (forward, inverse) = order.split_at_mut(n);
+                forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+                // faer's pivot search in a zero matrix gives NaN.
+                let any = copy.iter().any(|&x| x != T::ZERO);
+                let columns = (pivoted && any).then_some([forward, inverse]);
                 let a = MatMut::from_column_major_slice_mut(copy, m, n);
-                T::qr_every_column(a, coeff.as_mut(), par);
+                if !T::qr(a, coeff.as_mut(), columns, par, memory) {
+                    load(views.get(index), copy);
+                    PowerOfTwo::apply(copy, largest);
+                    let a = MatMut::from_column_major_slice_mut(copy, m, n);
+                    T::qr_every_column(a, coeff.as_mut(), par);
+                }
+                let copy = MatRef::from_column_major_slice(copy, m, n);
+                perm.iter_mut().zip(order.iter()).for_each(|(p, &i)| *p = i as i64);
+                for j in 0..n {
+                    let rows = (j + 1).min(k);
+                    let source = copy.col(j).subrows(0, rows);
+                    r.as_mut().col_mut(j).subrows_mut(0, rows).copy_from(source);
+                }
+                q.as_mut().diagonal_mut().fill(T::ONE);
+                let basis = copy.submatrix(0, 0, m, k);
+                T::apply_q(basis, coeff.as_ref(), q.as_mut(), par, memory);
+                make_diagonal_positive(q.as_mut(), r.as_mut(), k);
             }
-            let copy = MatRef::from_column_major_slice(copy, m, n);
-            perm.iter_mut().zip(order.iter()).for_each(|(p, &i)| *p = i as i64);
-            for j in 0..n {
-                let rows = (j + 1).min(k);
-                let source = copy.col(j).subrows(0, rows);
-                r.as_mut().col_mut(j).subrows_mut(0, rows).copy_from(source);
-            }
-            q.as_mut().diagonal_mut().fill(T::ONE);
-            let basis = copy.submatrix(0, 0, m, k);
-            T::apply_q(basis, coeff.as_ref(), q.as_mut(), par, memory);
-            make_diagonal_positive(q.as_mut(), r.as_mut(), k);
-            let finite = (0..n).all(|j| match r.as_mut().col_mut(j).try_as_col_major_mut() {
-                Some(column) => scale.restore(column.as_slice_mut()),
-                None => unreachable!("results are stored by columns"),
-            });
+            let finite = scale.restore(r);
             if finite { MatrixStatus::Done } else { MatrixStatus::Overflow }
         },
     )?;

@@ -240,3 +240,42 @@ fn an_axis_without_elements_costs_nothing() {
     let (_, perm) = qr_pivoted(&Tensor::<f64>::zeros(&[0, 3]).unwrap(), Columns::Thin).unwrap();
     assert_eq!(perm.index().to_vec().unwrap(), [0, 1, 2]);
 }
+
+/// `[[A], [0]]` with nine rows, which is not in the range of the loops for small matrices.
+fn with_zero_rows<T: LinalgScalar>(a: &Tensor<T>, n: usize) -> Tensor<T> {
+    let mut values = a.to_vec().unwrap();
+    values.resize(9 * n, T::ZERO);
+    Tensor::from_vec(values, &[9, n]).unwrap()
+}
+
+fn small<T: LinalgScalar>() {
+    for (m, n) in [(8, 8), (8, 2), (5, 5), (4, 3), (1, 1)] {
+        let a = random::<T>(7, &[m, n]);
+        let (small, large) =
+            (qr(&a, Columns::Thin).unwrap(), qr(&with_zero_rows(&a, n), Columns::Thin).unwrap());
+        assert_close(&small.r, &large.r, tight::<T>(n));
+        assert_close(&with_zero_rows(&small.q, n), &large.q, 64.0 * tight::<T>(n));
+    }
+}
+
+/// Columns whose squares underflow: `R` of `A D` is `R D` for positive diagonal `D`.
+fn tiny_columns<T: LinalgScalar>() {
+    let exponent = if epsilon::<T>() < 1e-10 { -900 } else { -100 };
+    let scale = [1.0, 2f64.powi(exponent), 1.0, 2f64.powi(exponent)];
+    let a = random::<T>(8, &[4, 4]);
+    let times = |x: &Tensor<T>, scale: [f64; 4]| {
+        let factors = scale.map(<T::R as Numeric>::from_f64);
+        let values = x.to_vec().unwrap().into_iter().enumerate();
+        let values = values.map(|(i, x)| Numeric::mul(x, real(factors[i % 4]))).collect();
+        Tensor::from_vec(values, &[4, 4]).unwrap()
+    };
+    let (plain, scaled) =
+        (qr(&a, Columns::Thin).unwrap(), qr(&times(&a, scale), Columns::Thin).unwrap());
+    assert_close(&scaled.q, &plain.q, 64.0 * tight::<T>(4));
+    assert_close(&times(&scaled.r, scale.map(f64::recip)), &plain.r, 64.0 * tight::<T>(4));
+}
+
+for_all_dtypes! {
+    small_matrices_have_the_factors_of_large_ones => small;
+    columns_whose_squares_underflow => tiny_columns;
+}
