@@ -4,7 +4,7 @@
 //! Output      a fresh tensor that is not written yet          Workspace   scratch of the same kind
 //! Fresh       a run of elements that are not written yet
 //! Full        the same run when all of them are: what a `Fresh` is turned into
-//! Cursor      writes a run piece by piece, from front to back
+//! Cursor      writes a run piece by piece, from front to back; BlockCursor: a matrix in blocks of columns
 //! columns     neighbouring columns of a matrix whose rows lie apart; matrix products into them
 //! share       disjoint parts of one or more runs, each for one chunk of work
 //! ```

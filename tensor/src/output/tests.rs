@@ -28,6 +28,32 @@ fn parts_make_up_the_whole() {
 }
 
 #[test]
+fn blocks_of_columns_make_up_the_lines() {
+    for (lines, width) in [(1, 1), (3, 4), (2, 6), (5, 7), (1, 13)] {
+        let x = out(&[lines, width]).write(|x| {
+            let mut x = x.block_cursor::<4>(width);
+            for column in (0..width).step_by(4) {
+                for line in 0..x.lines() {
+                    x.push(&std::array::from_fn(|j| (line * width + column + j) as u64));
+                }
+            }
+            x.finish()
+        });
+        assert_eq!(x.to_vec().unwrap(), numbers(lines * width));
+    }
+}
+
+#[test]
+#[should_panic(expected = "not all was written")]
+fn a_missing_block_panics() {
+    let _ = out(&[2, 5]).write(|x| {
+        let mut x = x.block_cursor::<4>(5);
+        (0..3).for_each(|_| x.push(&[0; 4]));
+        x.finish()
+    });
+}
+
+#[test]
 fn parts_of_groups_end_with_their_group() {
     for (len, grain) in [(1, 1), (3, 2), (7, 1), (8, 5)] {
         let x = out(&[6, 7]).try_write(|x| {
