@@ -12,7 +12,7 @@ use super::parallel;
 use super::stage::{self, StagingBuffer};
 
 /// An operand of an elementwise loop: its start and its strides along the axes of the result. Operand 0 is the result
-/// itself, dense with strides ≥ 0; its pointer is not used.
+/// itself, dense with strides ≥ 0.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
     /// First element.
@@ -26,7 +26,7 @@ pub struct Operand<'a> {
     pub aliased: bool,
 }
 
-// SAFETY: operands are read only.
+// SAFETY: operands are read only; runs of the result are disjoint.
 unsafe impl Sync for Operand<'_> {}
 // SAFETY: as above.
 unsafe impl Send for Operand<'_> {}
@@ -40,8 +40,8 @@ pub struct Block {
     pub repeat: bool,
 }
 
-/// Body of a run: position in the result, length, runs of the operands.
-pub type Body<'a, const M: usize> = &'a (dyn Fn(usize, usize, [Block; M]) + Sync);
+/// Body of a run: first byte of the result, length, runs of the operands.
+pub type Body<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, &[Block; M]) + Sync);
 
 /// Maximum length of a run, so that long runs are distributed over threads.
 const MAX_RUN: usize = 1 << 15;
@@ -74,16 +74,15 @@ struct ElementwisePlan<'a, const M: usize> {
     tiles: [usize; 2],
 }
 
-/// Calls `body(position, len, blocks)` for runs that cover the result: `len` elements from `position` (in elements) and
-/// the corresponding run of every operand (entry 0 is unused).
+/// Calls `body(out, len, blocks)` for runs that cover the result: `len` elements from `out` on and the corresponding run of
+/// every operand (entry 0 is the result).
 ///
 /// `cost` is the work per element in additions, used to decide on multithreading. The body is called through a pointer,
 /// so that the loop over tiles is compiled once and not per kernel. Returns true if an operand was gathered from
 /// strided memory.
 ///
 /// # Safety
-/// Every operand is readable at every index of `shape`; the result's strides are dense and not
-/// negative.
+/// Every operand is readable at every index of `shape`, the result writable; its strides are dense and not negative.
 pub unsafe fn for_each_run<const M: usize>(
     shape: &[usize],
     operands: [Operand<'_>; M],
@@ -160,7 +159,6 @@ impl<'a, const M: usize> ElementwisePlan<'a, M> {
     /// # Safety
     /// As [`for_each_run`]; the tiles exist.
     unsafe fn walk(&self, first: usize, count: usize, body: Body<'_, M>) {
-        let mut scratch = [const { StagingBuffer::new() }; M];
         let mut tile = [first / self.tiles[1] % self.tiles[0], first % self.tiles[1]];
         let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.outer().len());
         let mut base = [0isize; M];
@@ -172,6 +170,11 @@ impl<'a, const M: usize> ElementwisePlan<'a, M> {
                 base[op] += *slot as isize * self.fused.strides[op][axis];
             }
         }
+        if self.tiles == [1, 1] && !self.joined && !self.access.contains(&Access::Staged) {
+            // SAFETY: passed on.
+            return unsafe { self.walk_lines(index, base, count, body) };
+        }
+        let mut scratch = [const { StagingBuffer::new() }; M];
         for _ in 0..count {
             // SAFETY: the tile exists.
             unsafe { self.process(base, tile, &mut scratch, body) };
@@ -185,20 +188,64 @@ impl<'a, const M: usize> ElementwisePlan<'a, M> {
                 continue;
             }
             tile[0] = 0;
-            for (axis, (slot, size)) in index.iter_mut().zip(self.outer()).enumerate().rev() {
-                *slot += 1;
-                let wrapped = slot == size;
-                let steps = if wrapped { 1 - *slot as isize } else { 1 };
-                if wrapped {
-                    *slot = 0;
-                }
+            self.advance(&mut index, &mut base, 1);
+        }
+    }
+
+    /// [`ElementwisePlan::walk`] if tiles are whole lines that are read in place (bench `backend`, row
+    /// `add 1024² by a row`).
+    ///
+    /// # Safety
+    /// As [`ElementwisePlan::walk`], with the outer index of the first line and its positions.
+    unsafe fn walk_lines(
+        &self,
+        mut index: SmallVec<[usize; 6]>,
+        mut base: [isize; M],
+        count: usize,
+        body: Body<'_, M>,
+    ) {
+        let mut left = count;
+        while left > 0 {
+            let (lines, axis) = match index.last() {
+                Some(&at) => (left.min(self.outer()[index.len() - 1] - at), index.len() - 1),
+                None => (1, 0),
+            };
+            let mut blocks: [Block; M] = std::array::from_fn(|op| {
+                let Operand { ptr, size, .. } = self.operands[op];
+                let repeat = self.access[op] == Access::Repeat;
+                Block { ptr: ptr.wrapping_offset(base[op] * size as isize), repeat }
+            });
+            let steps: [isize; M] = std::array::from_fn(|op| {
+                self.fused.strides[op][axis] * self.operands[op].size as isize
+            });
+            for _ in 0..lines {
+                body(blocks[0].ptr.cast_mut(), self.cols, &blocks);
                 for op in 0..M {
-                    base[op] += steps * self.fused.strides[op][axis];
-                }
-                if !wrapped {
-                    break;
+                    blocks[op].ptr = blocks[op].ptr.wrapping_offset(steps[op]);
                 }
             }
+            left -= lines;
+            self.advance(&mut index, &mut base, lines);
+        }
+    }
+
+    /// Advances the outer index and its positions by `count` along the innermost outer axis, at most to its end.
+    fn advance(&self, index: &mut [usize], base: &mut [isize; M], count: usize) {
+        let mut count = count;
+        for (axis, (slot, &size)) in index.iter_mut().zip(self.outer()).enumerate().rev() {
+            *slot += count;
+            let wrapped = *slot == size;
+            let steps = count as isize - if wrapped { size as isize } else { 0 };
+            if wrapped {
+                *slot = 0;
+            }
+            for op in 0..M {
+                base[op] += steps * self.fused.strides[op][axis];
+            }
+            if !wrapped {
+                break;
+            }
+            count = 1;
         }
     }
 
@@ -225,7 +272,7 @@ impl<'a, const M: usize> ElementwisePlan<'a, M> {
             base[op] + along + col as isize * self.fused.strides[op][last]
         };
         let mut blocks = [Block { ptr: std::ptr::null(), repeat: false }; M];
-        for op in 1..M {
+        for op in 0..M {
             let operand = &self.operands[op];
             let src = operand.ptr.wrapping_offset(at(op) * operand.size as isize);
             blocks[op] = Block { ptr: src, repeat: self.access[op] == Access::Repeat };
@@ -239,6 +286,6 @@ impl<'a, const M: usize> ElementwisePlan<'a, M> {
                 blocks[op].ptr = dst;
             }
         }
-        body(at(0) as usize, rows * cols, blocks);
+        body(blocks[0].ptr.cast_mut(), rows * cols, &blocks);
     }
 }

@@ -1,11 +1,10 @@
 //! Operands of any size and layout: memory and axis order of the result, and the loop.
 
-use super::spec::{ElementwiseSpec, RunBody, SMALL, broadcast};
+use super::spec::{ElementwiseSpec, SMALL, broadcast};
 use crate::copy;
 use crate::error::Result;
 use crate::layout::{Dims, Layout, Strides};
-use crate::loops::elementwise::{Operand, for_each_run};
-use crate::loops::parallel::SendPtr;
+use crate::loops::elementwise::{Body, Operand, for_each_run};
 use crate::route::Path;
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
@@ -22,7 +21,7 @@ const CROSSING: usize = 1024;
 pub(super) unsafe fn compute<const M: usize>(
     spec: ElementwiseSpec<M>,
     mut operands: [Option<Tensor<()>>; M],
-    body: RunBody<'_, M>,
+    body: Body<'_, M>,
 ) -> Result<Tensor<()>> {
     let shape = broadcast(spec.op, &operands)?;
     if let Some(part) = still(&operands, &shape) {
@@ -90,19 +89,15 @@ pub(super) unsafe fn compute<const M: usize>(
             (ptr, Some(buffer))
         }
     };
-    let out = SendPtr(out);
     let sources = std::array::from_fn(|i| Operand {
-        ptr: operands[i].as_ref().map_or(std::ptr::null(), |x| x.first(spec.sizes[i])),
+        ptr: operands[i].as_ref().map_or(out.cast_const(), |x| x.first(spec.sizes[i])),
         strides: if i == 0 { order.strides() } else { &strides[i] },
         size: spec.sizes[i],
         aliased: !spec.in_place[i] && over.is_some_and(|(index, _)| index == i),
     });
     // SAFETY: the operands are broadcast to the shape; the result is dense under `order`, and each run is inside it.
     unsafe {
-        let gathered = for_each_run(&shape, sources, spec.cost, &|position, len, blocks| {
-            body(out.get().wrapping_add(position * spec.sizes[0]), len, blocks);
-        });
-        if gathered {
+        if for_each_run(&shape, sources, spec.cost, body) {
             path = Path::LoopStrided;
         }
     }

@@ -19,7 +19,7 @@ use t4a_algebra::Scalar;
 
 use crate::error::Result;
 use crate::loops::contiguous::{self, Run};
-use crate::loops::elementwise::Block;
+use crate::loops::elementwise::{Block, Body};
 use crate::loops::kernel::{Binary, Flip, Ternary, Unary};
 use crate::tensor::Tensor;
 
@@ -32,7 +32,7 @@ mod tests;
 
 pub(crate) use spec::SMALL;
 
-use spec::{ElementwiseSpec, RunBody};
+use spec::ElementwiseSpec;
 use spread::{SpreadRun, spread};
 
 /// `outᵢ = k(xᵢ)`.
@@ -52,7 +52,7 @@ pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::
     };
     // SAFETY: the body writes the run with elements of the result, and reads the operand with its type.
     unsafe {
-        let out = run(spec, [None, Some(erased(x))], &|out, len, [_, x]| {
+        let out = run(spec, [None, Some(erased(x))], &|out, len, &[_, x]| {
             if const { in_place::<T, K::Out>(K::COST) } && x.ptr == out.cast_const() {
                 return contiguous::map_in_place(kernel, out.cast::<T>(), len);
             }
@@ -88,7 +88,7 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     };
     // SAFETY: the body writes the run with elements of the result, and reads the operands with their types.
     unsafe {
-        let out = run(spec, [None, Some(erased(a)), Some(erased(b))], &|out, len, [_, a, b]| {
+        let out = run(spec, [None, Some(erased(a)), Some(erased(b))], &|out, len, &[_, a, b]| {
             if const { in_place::<T, K::Out>(K::COST) } && a.ptr == out.cast_const() {
                 return contiguous::zip_in_place(kernel, out.cast::<T>(), elements(b, len), len);
             }
@@ -139,7 +139,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     let operands = [None, Some(erased(a)), Some(erased(b)), Some(erased(c))];
     // SAFETY: the body writes the run with elements of the result, and reads the operands with their types.
     unsafe {
-        let out = run(spec, operands, &|out, len, [_, a, b, c]| {
+        let out = run(spec, operands, &|out, len, &[_, a, b, c]| {
             // Three operands with two accesses each would be eight loops: repeated elements
             // are spread out instead.
             let out = typed::<K::Out>(out, len);
@@ -168,7 +168,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
 unsafe fn run<const M: usize>(
     spec: ElementwiseSpec<M>,
     operands: [Option<Tensor<()>>; M],
-    body: RunBody<'_, M>,
+    body: Body<'_, M>,
 ) -> Result<Tensor<()>> {
     match small::compute(&spec, &operands, body) {
         Some(done) => done,

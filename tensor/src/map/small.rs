@@ -1,9 +1,9 @@
 //! Small row-major operands: runs are processed without a plan.
 
-use super::spec::{ElementwiseSpec, RunBody, SMALL, broadcast};
+use super::spec::{ElementwiseSpec, SMALL, broadcast};
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::loops::elementwise::Block;
+use crate::loops::elementwise::{Block, Body};
 use crate::route::Path;
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
@@ -17,7 +17,7 @@ const MAX_ROWS: usize = 64;
 pub(super) fn compute<const M: usize>(
     spec: &ElementwiseSpec<M>,
     operands: &[Option<Tensor<()>>; M],
-    body: RunBody<'_, M>,
+    body: Body<'_, M>,
 ) -> Option<Result<Tensor<()>>> {
     let first = |i: usize, out: *mut u8| {
         operands[i].as_ref().map_or(out.cast_const(), |x| x.first(spec.sizes[i]))
@@ -29,7 +29,7 @@ pub(super) fn compute<const M: usize>(
         let (numel, layout) = (layout.numel(), layout.clone().at_start());
         return Some(Buffer::fresh(spec.op, numel * spec.sizes[0]).map(|(buffer, out)| {
             let block = |i| Block { ptr: first(i, out), repeat: false };
-            body(out, numel, std::array::from_fn(block));
+            body(out, numel, &std::array::from_fn(block));
             finish(buffer, layout)
         }));
     }
@@ -40,7 +40,7 @@ pub(super) fn compute<const M: usize>(
                 let (step, repeat) = steps[i];
                 Block { ptr: first(i, out).wrapping_add(row * step * spec.sizes[i]), repeat }
             };
-            body(out.wrapping_add(row * inner * spec.sizes[0]), inner, std::array::from_fn(block));
+            body(out.wrapping_add(row * inner * spec.sizes[0]), inner, &std::array::from_fn(block));
         }
         finish(buffer, layout)
     }))

@@ -2,7 +2,6 @@
 
 use crate::error::Result;
 use crate::layout::{Dims, broadcast_shapes};
-use crate::loops::elementwise::Block;
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -23,9 +22,6 @@ pub(super) struct ElementwiseSpec<const M: usize> {
     /// True if the kernel computes in a wider type than the elements'.
     pub(super) promotes: bool,
 }
-
-/// Body of a run: first byte of the result, length, runs of the operands.
-pub(super) type RunBody<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, [Block; M]) + Sync);
 
 impl<const M: usize> ElementwiseSpec<M> {
     /// The route of a result, given the path of its operands: long runs or gathered.
