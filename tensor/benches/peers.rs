@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use t4a_tensor::kernels::compare::Logic;
 use t4a_tensor::nn::conv::ConvOptions;
 use t4a_tensor::random::{Distribution, Generator};
 use t4a_tensor::{AnyTensor, DType, Tensor};
@@ -68,10 +69,15 @@ const ROWS: &[&str] = &[
     "depthwise 8×64×56² 3×3",
     "depthwise 8×64×56² 3×3: x",
     "depthwise 8×64×56² 3×3: weight",
+    "depthwise 8×64×28² 3×3",
+    "depthwise 8×64×28² 3×3: x",
+    "depthwise 8×64×28² 3×3: weight",
     "conv 8×32×56² → 64",
     "conv 8×32×56² → 64: x",
     "conv 8×32×56² → 64: weight",
     "uniform 1024²",
+    "bool to i32 1024²",
+    "bool and 1024²",
     "add 16",
 ];
 
@@ -84,7 +90,7 @@ fn row(name: &str) -> Run {
     let bools = || a.clone().cast(DType::I32).expect("fits").cast(DType::U8).expect("fits");
     let g = Generator::new(1);
     let random = move |law| AnyTensor::random(&g, &square, law, DType::F32).expect("fits");
-    let (deep, each) = ([8, 64, 56, 56], [64, 1, 3, 3]);
+    let each = [64, 1, 3, 3];
     let (images, filters) = ([8, 32, 56, 56], [64, 32, 3, 3]);
     macro_rules! run {
         ($e:expr) => {
@@ -120,6 +126,15 @@ fn row(name: &str) -> Run {
         "softmax 1024² rows" => run!(a.softmax(1)),
         "gather 1024² axis 0" => run!(a.gather(0, &at)),
         "gather 1024² axis 1" => run!(a.gather(1, &at)),
+        "bool to i32 1024²" => {
+            let x = a.greater_scalar(0.0f64.into()).expect("real numbers");
+            run!(x.clone().cast(DType::I32))
+        }
+        "bool and 1024²" => {
+            let x = a.greater_scalar(0.0f64.into()).expect("real numbers");
+            let y = b.greater_scalar(0.0f64.into()).expect("real numbers");
+            run!(x.clone().logical(Logic::AND, y.clone()))
+        }
         "select bool 1024² axis 0" => {
             let x = bools();
             run!(x.index_select(0, &places))
@@ -137,7 +152,10 @@ fn row(name: &str) -> Run {
         _ => {
             let (name, of) = name.split_once(": ").unwrap_or((name, ""));
             match name.starts_with("depthwise") {
-                true => convolution(deep, each, 64, of),
+                true => {
+                    let side = if name.contains("28²") { 28 } else { 56 };
+                    convolution([8, 64, side, side], each, 64, of)
+                }
                 false => convolution(images, filters, 1, of),
             }
         }

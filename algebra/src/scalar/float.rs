@@ -60,6 +60,21 @@ macro_rules! float {
                 let m = if rhs < self { rhs } else { self };
                 <$t>::from_bits(m.to_bits() | if rhs.is_nan() { !0 } else { 0 })
             }
+            // `self` may be NaN: a comparison with it is false, so it remains.
+            #[inline(always)]
+            fn max3(self, x: Self, y: Self) -> Self {
+                let m = if y > x { y } else { x };
+                let m = if m > self { m } else { self };
+                let nan = x.is_nan() | y.is_nan();
+                <$t>::from_bits(m.to_bits() | if nan { !0 } else { 0 })
+            }
+            #[inline(always)]
+            fn min3(self, x: Self, y: Self) -> Self {
+                let m = if y < x { y } else { x };
+                let m = if m < self { m } else { self };
+                let nan = x.is_nan() | y.is_nan();
+                <$t>::from_bits(m.to_bits() | if nan { !0 } else { 0 })
+            }
             #[inline(always)]
             fn abs(self) -> Self { <$t>::abs(self) }
             #[inline(always)]
@@ -198,6 +213,13 @@ mod tests {
     fn max_and_min_propagate_nan_from_either_side() {
         for (a, b) in [(f32::NAN, 1.0), (1.0, f32::NAN)] {
             assert!(Real::max(a, b).is_nan() && Real::min(a, b).is_nan());
+        }
+        for nan in 0..3 {
+            let [a, b, c] = std::array::from_fn(|i| if i == nan { f64::NAN } else { i as f64 });
+            assert!(Real::max3(a, b, c).is_nan() && Real::min3(a, b, c).is_nan());
+        }
+        for (a, b, c) in [(1.0f32, 2.0, 3.0), (3.0, 1.0, 2.0), (2.0, 3.0, 1.0)] {
+            assert_eq!((Real::max3(a, b, c), Real::min3(a, b, c)), (3.0, 1.0));
         }
         assert_eq!(Real::max(1.0f64, 2.0), 2.0);
         assert_eq!(Real::min(f64::NEG_INFINITY, 2.0), f64::NEG_INFINITY);

@@ -126,6 +126,16 @@ pub trait Real: Numeric + PartialOrd {
     fn max(self, rhs: Self) -> Self;
     /// The smaller value; NaN if either is NaN.
     fn min(self, rhs: Self) -> Self;
+    /// The largest of three values; NaN if one is NaN. One test for NaN suffices for the two arguments.
+    #[inline(always)]
+    fn max3(self, x: Self, y: Self) -> Self {
+        self.max(x).max(y)
+    }
+    /// The smallest of three values; NaN if one is NaN.
+    #[inline(always)]
+    fn min3(self, x: Self, y: Self) -> Self {
+        self.min(x).min(y)
+    }
     /// `|self|`; wraps at the least integer.
     fn abs(self) -> Self;
     /// −1, 0 or 1; NaN for NaN, and 0.0 for −0.0.

@@ -48,6 +48,7 @@ def row(name):
     a, b = floats(1, 1024, 1024), floats(2, 1024, 1024)
     line, column = floats(3, 1, 1024), floats(3, 1024, 1)
     places = indices(5, 1024, 1024)
+    positive = (a > 0, b > 0)
     plain = {
         "sum 1024²": lambda: a.sum(),
         "sum 1024² rows": lambda: a.sum(1),
@@ -55,6 +56,8 @@ def row(name):
         "max 1024² rows": lambda: a.amax(1),
         "normal 1024²": lambda: torch.randn(1024, 1024),
         "uniform 1024²": lambda: torch.rand(1024, 1024),
+        "bool to i32 1024²": lambda: positive[0].to(torch.int32),
+        "bool and 1024²": lambda: positive[0] & positive[1],
         "gelu 1024²": lambda: F.gelu(a),
         "gelu gradient 1024²": lambda: torch.ops.aten.gelu_backward(b, a),
         "sigmoid 1024²": lambda: a.sigmoid(),
@@ -87,7 +90,8 @@ def row(name):
         return lambda: a + b
     of = name.partition(": ")[2]
     if name.startswith("depthwise"):
-        return convolution((8, 64, 56, 56), (64, 1, 3, 3), 64, of)
+        side = 28 if "28²" in name else 56
+        return convolution((8, 64, side, side), (64, 1, 3, 3), 64, of)
     return convolution((8, 32, 56, 56), (64, 32, 3, 3), 1, of)
 
 

@@ -45,7 +45,9 @@ impl Binary<bool> for Logic {
     const COMMUTES: Option<Same<bool, bool>> = Some(Same::PROOF);
     #[inline(always)]
     fn apply(self, a: bool, b: bool) -> bool {
-        (self.both & (a & b)) | (self.one & (a ^ b))
+        // On bytes: as `bool` every operation normalises its operands.
+        let [both, one, a, b] = [self.both, self.one, a, b].map(u8::from);
+        (both & a & b) | (one & (a ^ b)) != 0
     }
 }
 

@@ -124,7 +124,7 @@ impl<T: Numeric> Fold<T> for Prod {
 /// Declares folds whose partial results have the element type.
 macro_rules! extremum {
     ($($(#[$doc:meta])* $name:ident $label:literal $init:ident $identity:literal:
-        |$acc:ident, $x:ident| $body:expr;)*) => {$(
+        |$acc:ident, $x:ident| $body:expr, |$y:ident| $both:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
@@ -141,6 +141,11 @@ macro_rules! extremum {
             fn step(self, $acc: T, $x: T) -> T {
                 $body
             }
+            const PAIRS: bool = true;
+            #[inline(always)]
+            fn step_both(self, $acc: T, $x: T, $y: T) -> T {
+                $both
+            }
             #[inline(always)]
             fn merge(self, $acc: T, $x: T) -> T {
                 $body
@@ -155,11 +160,11 @@ macro_rules! extremum {
 
 extremum! {
     /// The maximum; NaN if an element is NaN.
-    Maximum "max" LOWEST false: |acc, x| acc.max(x);
+    Maximum "max" LOWEST false: |acc, x| acc.max(x), |y| acc.max3(x, y);
     /// The minimum; NaN if an element is NaN.
-    Minimum "min" HIGHEST false: |acc, x| acc.min(x);
+    Minimum "min" HIGHEST false: |acc, x| acc.min(x), |y| acc.min3(x, y);
     /// The maximum of `|xᵢ|`; NaN if an element is NaN.
-    MaxAbs "max_abs" ZERO false: |acc, x| acc.max(x.abs());
+    MaxAbs "max_abs" ZERO false: |acc, x| acc.max(x.abs()), |y| acc.max3(x.abs(), y.abs());
 }
 
 /// True if some element is nonzero.

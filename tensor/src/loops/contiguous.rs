@@ -37,6 +37,9 @@ impl<T: Scalar, K: Unary<T>> Loop for UnaryLoop<'_, T, K> {
             return elements(self.kernel, self.x, self.out);
         }
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<K::Out>())) };
+        // The compiler unrolls a short block before it vectorises, which then fails for elements of two sizes: 287
+        // instead of 57 µs for a million `bool` to `i32` (Zen 4, bench `peers`, row `bool to i32 1024²`).
+        let block = if const { size_of::<T>() == size_of::<K::Out>() } { block } else { 4 * block };
         let ahead = Ahead::of_writes();
         let (mut x, mut out) = (self.x.chunks_exact(block), self.out.chunks_exact_mut(block));
         for (x, out) in x.by_ref().zip(out.by_ref()) {

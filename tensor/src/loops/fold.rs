@@ -45,6 +45,17 @@ impl<T: Scalar, F: Fold<T>> RowFold<'_, T, F> {
         let mut lanes = [fold.init(); LANES];
         let (chunks, tail) = self.x.as_chunks::<LANES>();
         let ahead = Ahead::of_reads();
+        let (pairs, chunks) = match F::PAIRS {
+            true => chunks.as_chunks::<2>(),
+            false => (&[][..], chunks),
+        };
+        for [first, second] in pairs {
+            ahead.read(first);
+            ahead.read(second);
+            for (lane, (&x, &y)) in lanes.iter_mut().zip(first.iter().zip(second)) {
+                *lane = fold.step_both(*lane, x, y);
+            }
+        }
         for chunk in chunks {
             ahead.read(chunk);
             for (lane, &x) in lanes.iter_mut().zip(chunk) {

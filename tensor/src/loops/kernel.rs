@@ -102,6 +102,13 @@ pub trait Fold<T: Scalar>: Copy + Send + Sync {
     fn init(self) -> Self::Acc;
     /// Adds one element to a partial result.
     fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
+    /// True if [`Fold::step_both`] takes fewer operations than two steps.
+    const PAIRS: bool = false;
+    /// Adds two elements to a partial result.
+    #[inline(always)]
+    fn step_both(self, acc: Self::Acc, x: T, y: T) -> Self::Acc {
+        self.step(self.step(acc, x), y)
+    }
     /// Combines two partial results.
     fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The result of a partial result over `n` elements.

@@ -110,6 +110,25 @@ fn long_reductions_are_cut_into_blocks() {
     }
 }
 
+/// Long rows are folded by pairs of elements.
+#[test]
+fn extrema_and_nan_are_found_at_every_place_of_a_row() {
+    for n in [1, 64, 129, 300] {
+        for at in 0..n {
+            let row = |value: f32| Tensor::from_fn(&[1, n], |i| if i == at { value } else { 1.0 });
+            let of = |x: &Tensor<f32>, max: bool| match max {
+                true => reduce(Maximum, x, &[1]).unwrap().to_vec().unwrap()[0],
+                false => reduce(Minimum, x, &[1]).unwrap().to_vec().unwrap()[0],
+            };
+            for max in [true, false] {
+                let extreme = if max { 2.0 } else { -2.0 };
+                assert_eq!(of(&row(extreme).unwrap(), max), extreme, "{n} {at}");
+                assert!(of(&row(f32::NAN).unwrap(), max).is_nan(), "{n} {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn nan_wins_and_ties_go_to_the_first() {
     let x = Tensor::from_vec(vec![1.0f32, f32::NAN, 5.0, f32::NAN, 5.0, 5.0], &[2, 3]).unwrap();
