@@ -273,8 +273,8 @@ fn factors<T: Float>(m: T, n: T) -> (T, [T; 2]) {
     // The distance of equal infinities is 0.
     let distance = if m == n { T::ZERO } else { m.sub(n).abs() };
     let e = distance.neg().exp();
-    let (top, scales) = if n > m { (n, [e, T::ONE]) } else { (m, [T::ONE, e]) };
-    (if n.is_nan() { n } else { top }, scales)
+    // NaN is not larger; its factor makes the sum NaN.
+    if n > m { (n, [e, T::ONE]) } else { (m, [T::ONE, e]) }
 }
 
 impl<T: Float> LaneStep<T, 1, 3, 1> for RunningLogSumExp {

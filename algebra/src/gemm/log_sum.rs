@@ -27,6 +27,8 @@ use crate::{Float, LogSumExp, Semiring, Standard};
 const ROWS: usize = 192;
 const COLS: usize = 384;
 const DEPTH: usize = 512;
+/// Multiplications of a block that are done one by one, because packing would take longer.
+const FEW: usize = 64;
 /// DEPTH·2⁻¹⁰²²·2⁵³ with a margin.
 const SMALLEST: f64 = 1e-280;
 
@@ -172,14 +174,22 @@ fn blocked<T: Float>(block: &OutputBlock<'_, T>) {
                             shift: shift_b,
                         });
                     }
-                    driver::run::<Standard, Plain<Standard>, f64>(&OutputBlock {
-                        a: MatRef::from_raw_parts(exp_a, (mc, kc), (kc as isize, 1)),
-                        b: MatRef::from_raw_parts(exp_b, (kc, nc), (1, kc as isize)),
-                        c: MatMut::from_raw_parts(product, (mc, nc), (nc as isize, 1)),
-                        accumulate: false,
-                        arg: std::ptr::null_mut(),
-                        first: 0,
-                    });
+                    if mc * kc * nc <= FEW {
+                        for at in 0..mc * nc {
+                            let (i, j) = (at / nc * kc, at % nc * kc);
+                            let term = |k| *exp_a.add(i + k) * *exp_b.add(j + k);
+                            product.add(at).write((0..kc).map(term).sum());
+                        }
+                    } else {
+                        driver::run::<Standard, Plain<Standard>, f64>(&OutputBlock {
+                            a: MatRef::from_raw_parts(exp_a, (mc, kc), (kc as isize, 1)),
+                            b: MatRef::from_raw_parts(exp_b, (kc, nc), (1, kc as isize)),
+                            c: MatMut::from_raw_parts(product, (mc, nc), (nc as isize, 1)),
+                            accumulate: false,
+                            arg: std::ptr::null_mut(),
+                            first: 0,
+                        });
+                    }
                     simd::dispatch(Logarithms {
                         operands: (a, b),
                         product: std::slice::from_raw_parts(product, mc * nc),
