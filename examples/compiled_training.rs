@@ -18,6 +18,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::{Traced, compile};
+use indicatif::ProgressBar;
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -124,6 +125,7 @@ fn main() -> Result<()> {
     let mut velocity = zeros(&weights);
     let (mut times, mut worst) = ([Duration::ZERO; 2], 0.0f32);
     println!("batch   steps   loss     compiled   eager");
+    let bar = ProgressBar::new(1200);
     for batch in [16, 32, 64, 128, 256, 512] {
         let (before, steps) = (times, 200);
         let (mut total, mut at) = (0.0, 0);
@@ -143,11 +145,15 @@ fn main() -> Result<()> {
             let apart = (weights[1].0.clone() - eager[1].0.clone()).abs().max().into_scalar();
             worst = worst.max((loss - other).abs()).max(apart);
             total += loss;
+            bar.inc(1);
         }
         let per = |k: usize| (times[k] - before[k]).as_secs_f64() / f64::from(steps) * 1e6;
         let loss = total / steps as f32;
-        println!("{batch:>5} {steps:>7} {loss:>8.4} {:>9.0} µs {:>5.0} µs", per(0), per(1));
+        let row =
+            format!("{batch:>5} {steps:>7} {loss:>8.4} {:>9.0} µs {:>5.0} µs", per(0), per(1));
+        bar.suspend(|| println!("{row}"));
     }
+    bar.finish_and_clear();
     let guess: Tensor<B, 2, Int> = scores(&weights, x).argmax(1);
     let right = guess.equal(labels).int().sum().into_scalar() as f64 / POINTS as f64;
     println!("right: {:.1} %, largest difference from an eager step: {worst:.1e}", 100.0 * right);

@@ -19,6 +19,7 @@ use burn_t4a::ext::linalg::{Eigh, eigh, eigvalsh};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::derivatives::{grad, hessian, hvp};
 use burn_t4a_transforms::jvp::{Jvp, JvpTensor};
+use indicatif::ProgressBar;
 use plotters::prelude::*;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -216,10 +217,13 @@ fn main() -> Result<()> {
     let before = spectrum(&parameters, &data)?;
     check(&parameters, &data, &before)?;
     let mut velocity = parameters.zeros_like();
+    let bar = ProgressBar::new(400);
     for _ in 0..400 {
         velocity = velocity * 0.9 - grad(flat, parameters.clone())? * 0.2;
         parameters = parameters + velocity.clone();
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     println!("loss {:.4} after it", value(&parameters));
     let after = spectrum(&parameters, &data)?;
     check(&parameters, &data, &after)?;

@@ -22,6 +22,7 @@ use burn::tensor::{Int, Tensor, TensorData};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::Traced;
 use burn_t4a_transforms::shard::{Mesh, PartitionSpec, Processes, Rendezvous, shard_map};
+use indicatif::ProgressBar;
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -164,6 +165,7 @@ fn train(processes: Option<&Processes>) -> Result<()> {
     assert!(!text.contains("no rule"), "every operation runs on parts");
 
     let mut losses = Vec::new();
+    let bar = if tells { ProgressBar::new(300) } else { ProgressBar::hidden() };
     for round in 0..300 {
         let words = batch(&mut next);
         // The same step on one device.
@@ -172,14 +174,16 @@ fn train(processes: Option<&Processes>) -> Result<()> {
         (own, velocity, loss) = sharded.call((own, velocity, words))?;
         let [loss, other] = [loss, other].map(Tensor::into_scalar);
         if tells && (round % 50 == 0 || round == 299) {
-            println!("{round:>5} {loss:>22.5} {other:>8.5}");
+            bar.suspend(|| println!("{round:>5} {loss:>22.5} {other:>8.5}"));
         }
         let apart =
             own.iter().zip(&whole).map(|(a, b)| (a.clone() - b.clone()).abs().max().into_scalar());
         let apart = apart.fold((loss - other).abs(), f32::max);
         assert!(apart < 1e-4, "step {round}: {apart}");
         losses.push(loss);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     assert!(losses[0] > 2.0 && losses[299] < 0.3, "{} to {}", losses[0], losses[299]);
     if let Some(processes) = processes {
         // The number of bytes sent is that of the plan.
