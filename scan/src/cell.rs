@@ -73,6 +73,15 @@ impl Cell {
         }
     }
 
+    /// Number of arrays of [`activations`](Self::activations); none for `tanh`, whose activation is the state.
+    pub(crate) fn saved(self) -> usize {
+        match self {
+            Self::Tanh => 0,
+            Self::Gated => 2,
+            Self::Gru | Self::Lstm => 4,
+        }
+    }
+
     /// Number of state arrays: h, and c for an LSTM.
     pub fn states(self) -> usize {
         if self == Self::Lstm { 2 } else { 1 }

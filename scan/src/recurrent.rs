@@ -1,7 +1,8 @@
 //! A recurrent layer over a whole sequence as one operation.
 //!
 //! The input products of all steps are computed beforehand as one product (`z = x W`); each step computes `u = h U` and
-//! the cell. The reverse pass recomputes the gates of all steps in one product, so the only residuals are the states.
+//! the cell. On the engine a tracked forward pass saves the activated gates. The portable reverse pass recomputes them for all
+//! steps in one product, so its residuals are the states.
 
 use t4a_diff::{Array, Cotangents, Eager, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
@@ -174,9 +175,12 @@ impl Operation for Recurrent {
         Ok(Outcome::new((0..states).map(one).collect()))
     }
 
-    fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
+    fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<Outcome<Eager>> {
         let x = self.operands(|i| inputs[i].float());
-        Ok(Outcome::new(kernel::forward(self.cell, self.reverse, &x)?))
+        let saved = self.cell.saved() > 0 && tracked.contains(&true);
+        let (results, gates) = kernel::forward(self.cell, self.reverse, &x, saved)?;
+        let extra = gates.into_iter().map(Value::Float).collect();
+        Ok(Outcome { results, hidden: Vec::new(), extra })
     }
 
     /// A batch is an additional batch of sequences if the weights are shared.
@@ -241,12 +245,19 @@ impl Operation for Recurrent {
         let kept = reverse.kept;
         let x = self.operands(|i| kept.float(i));
         let states: Vec<&Eager> = (0..self.cell.states()).map(|s| kept.result(s)).collect();
-        let earlier = before(states[0], &x.first[0], 0, self.reverse);
-        let u = Self::shares(&x, &earlier);
+        let gates = match kept.extra.first() {
+            _ if self.cell.saved() == 0 => states[0].clone(),
+            Some(gates) => gates.float().clone(),
+            None => {
+                let earlier = before(states[0], &x.first[0], 0, self.reverse);
+                let gates = self.cell.activations(&x.z, &Self::shares(&x, &earlier));
+                Eager::cat(&gates, 2)
+            }
+        };
         let zeros = || states[0].full(&states[0].shape(), 0.0);
         let given = reverse.cotangents.iter().map(|g| g.clone().unwrap_or_else(zeros));
         let given: Vec<Eager> = given.collect();
-        let (shares, first) = kernel::back(self.cell, self.reverse, &x, &u, &states, &given)?;
+        let (shares, first) = kernel::back(self.cell, self.reverse, &x, &gates, &states, &given)?;
         Ok(self.finish(&x, states[0], shares, first, reverse.wanted))
     }
 }

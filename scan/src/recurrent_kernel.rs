@@ -5,7 +5,7 @@ use t4a_algebra::parallel;
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, Semiring, Standard};
 use t4a_diff::{Array, Eager};
-use t4a_tensor::{Result, Tensor};
+use t4a_tensor::{AnyTensor, Result, Tensor};
 
 use crate::cell::Cell;
 use crate::operand::{computed_in, elements, narrow, wide};
@@ -25,31 +25,36 @@ fn blocks<T>(x: &mut [T], batch: usize, width: usize) -> Vec<Vec<&mut [T]>> {
     all
 }
 
-/// `C ← A·B`, or `C ← C + A·Bᵀ`.
-fn product<T>(a: &[T], b: &[T], c: &mut [T], inner: usize, transposed: bool, all: bool)
+/// The rows of each of `count` blocks, if there are any.
+fn of_blocks<X>(all: Option<Vec<X>>, count: usize) -> Vec<Option<X>> {
+    match all {
+        Some(all) => all.into_iter().map(Some).collect(),
+        None => (0..count).map(|_| None).collect(),
+    }
+}
+
+/// `C ← A·B`, or `C ← C + A·B`, with `inner` columns of A.
+fn product<T>(a: &[T], b: &[T], c: &mut [T], inner: usize, accumulate: bool, all: bool)
 where
     T: Float,
     Standard: Semiring<T>,
 {
     let rows = a.len() / inner;
     let cols = c.len() / rows;
-    let b = match transposed {
-        true => MatRef::strided(b, 0, (inner, cols), (1, inner as isize)),
-        false => MatRef::row_major(b, inner, cols),
-    };
-    let c = MatMut::row_major(c, rows, cols);
+    let (b, c) = (MatRef::row_major(b, inner, cols), MatMut::row_major(c, rows, cols));
     let product = MatRef::row_major(a, rows, inner).and_then(|a| Product::new(a, b?, c?));
     let product = product.unwrap_or_else(|error| unreachable!("{error}"));
     let threads = if all { Parallelism::Threads(0) } else { Parallelism::Seq };
-    product.accumulate(transposed).parallelism(threads).run::<Standard>();
+    product.accumulate(accumulate).parallelism(threads).run::<Standard>();
 }
 
-/// h of all steps, and c for an LSTM.
+/// States h, and c for an LSTM, of all steps, and with `saved` the activated gates `[n, batch, saved·width]`.
 pub(crate) fn forward(
     cell: Cell,
     reverse: bool,
     x: &RecurrentOperands<Eager>,
-) -> Result<Vec<Eager>> {
+    saved: bool,
+) -> Result<(Vec<Eager>, Option<Eager>)> {
     let shape = x.z.shape();
     let (n, batch) = (shape[0], shape[1]);
     let width = x.weight.shape()[0];
@@ -61,6 +66,9 @@ pub(crate) fn forward(
         let first = x.first.iter().map(|x| wide::<T, 1>([x])).collect::<Result<Vec<_>>>()?;
         let mut states: Vec<Tensor<T>> =
             (0..cell.states()).map(|_| Tensor::zeros(&out)).collect::<Result<_>>()?;
+        let of_saved = cell.saved() * width;
+        let mut gates =
+            saved.then(|| Tensor::<T>::zeros(&[n, batch, of_saved])).transpose()?;
         if n * batch > 0 {
             let mut parts: Vec<Vec<Vec<&mut [T]>>> = states
                 .iter_mut()
@@ -68,14 +76,13 @@ pub(crate) fn forward(
                 .collect::<Result<_>>()?;
             let c = if cell.states() == 2 { parts.pop() } else { None };
             let h = parts.pop().unwrap_or_default();
-            let c: Vec<Option<Vec<&mut [T]>>> = match c {
-                Some(c) => c.into_iter().map(Some).collect(),
-                None => h.iter().map(|_| None).collect(),
-            };
-            let mut runs: Vec<_> = h.into_iter().zip(c).collect();
+            let c = of_blocks(c, h.len());
+            let gates = gates.as_mut().map(|x| Ok(blocks(x.as_mut_slice()?, batch, of_saved)));
+            let gates = of_blocks(gates.transpose()?, h.len());
+            let mut runs: Vec<_> = h.into_iter().zip(c).zip(gates).collect();
             let parallel = parallel::worthwhile(n * batch * width, cell.gates() * (8 + width));
             let alone = runs.len() == 1;
-            parallel::for_each_mut(&mut runs, parallel && !alone, |i, (h, c)| {
+            parallel::for_each_mut(&mut runs, parallel && !alone, |i, ((h, c), gates)| {
                 dispatch(RecurrentForward {
                     cell,
                     reverse,
@@ -89,10 +96,12 @@ pub(crate) fn forward(
                     batch,
                     h,
                     c: c.as_mut(),
+                    gates: gates.as_mut(),
                 });
             });
         }
-        states.into_iter().map(|x| Ok(narrow(x, &out, dtype)?.into())).collect()
+        let states = states.into_iter().map(|x| Ok(narrow(x, &out, dtype)?.into()));
+        Ok((states.collect::<Result<_>>()?, gates.map(|x| AnyTensor::from(x).into())))
     })
 }
 
@@ -111,6 +120,8 @@ struct RecurrentForward<'a, 'b, T> {
     batch: usize,
     h: &'b mut [&'a mut [T]],
     c: Option<&'b mut Vec<&'a mut [T]>>,
+    /// Activated gates, if they are saved.
+    gates: Option<&'b mut Vec<&'a mut [T]>>,
 }
 
 impl<T: Float> Loop for RecurrentForward<'_, '_, T>
@@ -122,14 +133,20 @@ where
     fn run(mut self) {
         let (n, width) = (self.h.len(), self.width);
         let gates = self.cell.gates() * width;
+        let saved = self.cell.saved() * width;
         let rows = self.h[0].len() / width;
         let mut u = vec![T::ZERO; rows * gates];
+        let mut scratch = vec![T::ZERO; rows * saved];
         let mut h = self.first[0][..rows * width].to_vec();
         let mut c = self.first.get(1).map_or(Vec::new(), |c| c[..rows * width].to_vec());
         for k in 0..n {
             let t = if self.reverse { n - 1 - k } else { k };
             product(&h, self.weight, &mut u, width, false, self.alone);
             let z = &self.z[(t * self.batch + self.from) * gates..][..rows * gates];
+            let activated = match &mut self.gates {
+                Some(gates) => &mut *gates[t],
+                None => &mut scratch,
+            };
             for row in 0..rows {
                 let (z, u) = (&z[row * gates..][..gates], &mut u[row * gates..][..gates]);
                 if let Some(bias) = self.bias {
@@ -137,7 +154,7 @@ where
                 }
                 let at = row * width..(row + 1) * width;
                 let c = if c.is_empty() { &mut [][..] } else { &mut c[at.clone()] };
-                step(self.cell, z, u, &mut h[at], c);
+                step(self.cell, z, u, &mut activated[row * saved..][..saved], &mut h[at], c);
             }
             self.h[t].copy_from_slice(&h);
             if let Some(states) = &mut self.c {
@@ -147,38 +164,60 @@ where
     }
 }
 
-/// The cell of one row; `h` and `c` are updated in place.
+/// `yᵢ = f(zᵢ + uᵢ)`.
 #[inline(always)]
-fn step<T: Float>(cell: Cell, z: &[T], u: &[T], h: &mut [T], c: &mut [T]) {
+fn activate<T: Float>(f: impl Fn(T) -> T, z: &[T], u: &[T], y: &mut [T]) {
+    for (y, (&z, &u)) in y.iter_mut().zip(z.iter().zip(u)) {
+        *y = f(z.add(u));
+    }
+}
+
+/// The cell of one row; `h` and `c` are updated in place. The activated gates, and `u₂` of a GRU, are written to `gates`.
+#[inline(always)]
+fn step<T: Float>(cell: Cell, z: &[T], u: &[T], gates: &mut [T], h: &mut [T], c: &mut [T]) {
     let w = h.len();
-    let p = |gate: usize, i: usize| z[gate * w + i].add(u[gate * w + i]);
     match cell {
-        Cell::Tanh => {
-            for i in 0..w {
-                h[i] = p(0, i).tanh();
-            }
-        }
+        Cell::Tanh => activate(T::tanh, z, u, h),
         Cell::Gated => {
-            for i in 0..w {
-                let (keep, new) = (p(0, i).sigmoid(), p(1, i).tanh());
-                h[i] = h[i].sub(new).mul_add(keep, new);
-            }
+            let (keep, new) = gates.split_at_mut(w);
+            activate(T::sigmoid, &z[..w], &u[..w], keep);
+            activate(T::tanh, &z[w..], &u[w..], new);
+            interpolate(keep, new, h);
         }
         Cell::Gru => {
-            for i in 0..w {
-                let (reset, keep) = (p(0, i).sigmoid(), p(1, i).sigmoid());
-                let new = reset.mul_add(u[2 * w + i], z[2 * w + i]).tanh();
-                h[i] = h[i].sub(new).mul_add(keep, new);
+            let (logistic, rest) = gates.split_at_mut(2 * w);
+            activate(T::sigmoid, &z[..2 * w], &u[..2 * w], logistic);
+            let (reset, keep) = logistic.split_at(w);
+            let (new, own) = rest.split_at_mut(w);
+            own.copy_from_slice(&u[2 * w..]);
+            for (new, ((&r, &own), &z)) in
+                new.iter_mut().zip(reset.iter().zip(&*own).zip(&z[2 * w..]))
+            {
+                *new = r.mul_add(own, z).tanh();
             }
+            interpolate(keep, new, h);
         }
         Cell::Lstm => {
-            for i in 0..w {
-                let (input, forget) = (p(0, i).sigmoid(), p(1, i).sigmoid());
-                let (new, output) = (p(2, i).tanh(), p(3, i).sigmoid());
-                c[i] = forget.mul_add(c[i], input.mul(new));
-                h[i] = output.mul(c[i].tanh());
+            let (logistic, rest) = gates.split_at_mut(2 * w);
+            activate(T::sigmoid, &z[..2 * w], &u[..2 * w], logistic);
+            let (new, output) = rest.split_at_mut(w);
+            activate(T::tanh, &z[2 * w..3 * w], &u[2 * w..3 * w], new);
+            activate(T::sigmoid, &z[3 * w..], &u[3 * w..], output);
+            let (input, forget) = logistic.split_at(w);
+            let gates = input.iter().zip(forget).zip(new.iter().zip(&*output));
+            for ((c, h), ((&i, &f), (&g, &o))) in c.iter_mut().zip(h).zip(gates) {
+                *c = f.mul_add(*c, i.mul(g));
+                *h = o.mul(c.tanh());
             }
         }
+    }
+}
+
+/// `h ← f h + (1 − f) m`.
+#[inline(always)]
+fn interpolate<T: Float>(keep: &[T], new: &[T], h: &mut [T]) {
+    for (h, (&f, &m)) in h.iter_mut().zip(keep.iter().zip(new)) {
+        *h = h.sub(m).mul_add(f, m);
     }
 }
 
@@ -187,7 +226,7 @@ pub(crate) fn back(
     cell: Cell,
     reverse: bool,
     x: &RecurrentOperands<Eager>,
-    u: &Eager,
+    activated: &Eager,
     states: &[&Eager],
     given: &[Eager],
 ) -> Result<([Eager; 2], Vec<Eager>)> {
@@ -196,8 +235,8 @@ pub(crate) fn back(
     let width = x.weight.shape()[0];
     let dtype = x.z.dtype();
     computed_in!("recurrent", dtype, T => {
-        let [z, u, weight, h, of_h] =
-            wide::<T, 5>([&x.z, u, &x.weight, states[0], &given[0]])?;
+        let [activated, weight, h, of_h] =
+            wide::<T, 4>([activated, &x.weight.transpose(), states[0], &given[0]])?;
         let c = match (states.get(1), given.get(1)) {
             (Some(c), Some(g)) => Some(wide::<T, 2>([c, g])?),
             _ => None,
@@ -211,12 +250,8 @@ pub(crate) fn back(
         if n * batch > 0 {
             let gates = cell.gates() * width;
             let z_parts = blocks(of_z.as_mut_slice()?, batch, gates);
-            let u_parts: Vec<Option<Vec<&mut [T]>>> = match &mut of_u {
-                Some(of_u) => {
-                    blocks(of_u.as_mut_slice()?, batch, gates).into_iter().map(Some).collect()
-                }
-                None => z_parts.iter().map(|_| None).collect(),
-            };
+            let u_parts = of_u.as_mut().map(|x| Ok(blocks(x.as_mut_slice()?, batch, gates)));
+            let u_parts = of_blocks(u_parts.transpose()?, z_parts.len());
             let firsts = of_first
                 .iter_mut()
                 .map(|x| Ok(blocks(x.as_mut_slice()?, batch, width)))
@@ -236,8 +271,7 @@ pub(crate) fn back(
                     reverse,
                     alone,
                     sizes: [batch, width, i * BLOCK],
-                    z: elements(&z),
-                    u: elements(&u),
+                    activated: elements(&activated),
                     weight: elements(&weight),
                     h: elements(&h),
                     of_h: elements(&of_h),
@@ -266,8 +300,8 @@ struct RecurrentBackward<'a, 'b, T> {
     alone: bool,
     /// Batch, width, index of the first sequence of the block.
     sizes: [usize; 3],
-    z: &'a [T],
-    u: &'a [T],
+    activated: &'a [T],
+    /// `Uᵀ`.
     weight: &'a [T],
     h: &'a [T],
     of_h: &'a [T],
@@ -304,7 +338,9 @@ where
             if let Some([_, g]) = self.c {
                 add(&mut c, &g[at(t, width)]);
             }
-            let (z, u) = (&self.z[at(t, gates)], &self.u[at(t, gates)]);
+            // The activation of `tanh` is the state.
+            let saved = self.cell.saved().max(1) * width;
+            let activated = &self.activated[at(t, saved)];
             // The states before this step.
             let is_first = if self.reverse { t + 1 == n } else { t == 0 };
             let before = if self.reverse { t + 1 } else { t.wrapping_sub(1) };
@@ -324,7 +360,7 @@ where
                 let gate = row * gates..(row + 1) * gates;
                 step_back(
                     self.cell,
-                    [&z[gate.clone()], &u[gate.clone()]],
+                    &activated[row * saved..][..saved],
                     h_before,
                     c_pair.unwrap_or([&[], &[]]),
                     &mut h[here.clone()],
@@ -343,11 +379,12 @@ where
     }
 }
 
-/// Vjp of the cell of one row, with `of_u` of a GRU; the cotangents `h` and `c` are updated in place, without the path through u.
+/// Vjp of the cell of one row, with `of_u` of a GRU; the cotangents `h` and `c` are updated in place, without the path
+/// through u.
 #[inline(always)]
 fn step_back<T: Float>(
     cell: Cell,
-    [z, u]: [&[T]; 2],
+    gates: &[T],
     before: &[T],
     [c_before, c_after]: [&[T]; 2],
     h: &mut [T],
@@ -356,50 +393,66 @@ fn step_back<T: Float>(
     of_u: &mut [T],
 ) {
     let w = h.len();
-    let p = |gate: usize, i: usize| z[gate * w + i].add(u[gate * w + i]);
     let of_logistic = |y: T, g: T| g.mul(y).mul(T::ONE.sub(y));
     let of_tanh = |y: T, g: T| g.mul(T::ONE.sub(y.mul(y)));
     match cell {
         Cell::Tanh => {
-            for i in 0..w {
-                of_z[i] = of_tanh(p(0, i).tanh(), h[i]);
-                h[i] = T::ZERO;
+            for ((of_z, h), &y) in of_z.iter_mut().zip(h).zip(gates) {
+                *of_z = of_tanh(y, *h);
+                *h = T::ZERO;
             }
         }
         Cell::Gated => {
-            for i in 0..w {
-                let (keep, new) = (p(0, i).sigmoid(), p(1, i).tanh());
-                of_z[i] = of_logistic(keep, h[i].mul(before[i].sub(new)));
-                of_z[w + i] = of_tanh(new, h[i].mul(T::ONE.sub(keep)));
-                h[i] = h[i].mul(keep);
+            let (keep, new) = gates.split_at(w);
+            let (of_keep, of_new) = of_z.split_at_mut(w);
+            let states = keep.iter().zip(new).zip(before);
+            let all = of_keep.iter_mut().zip(of_new).zip(h).zip(states);
+            for (((of_keep, of_new), h), ((&f, &m), &before)) in all {
+                *of_keep = of_logistic(f, h.mul(before.sub(m)));
+                *of_new = of_tanh(m, h.mul(T::ONE.sub(f)));
+                *h = h.mul(f);
             }
         }
         Cell::Gru => {
-            for i in 0..w {
-                let (reset, keep) = (p(0, i).sigmoid(), p(1, i).sigmoid());
-                let own = u[2 * w + i];
-                let new = reset.mul_add(own, z[2 * w + i]).tanh();
-                let of_new = of_tanh(new, h[i].mul(T::ONE.sub(keep)));
-                of_z[i] = of_logistic(reset, of_new.mul(own));
-                of_z[w + i] = of_logistic(keep, h[i].mul(before[i].sub(new)));
-                of_z[2 * w + i] = of_new;
-                of_u[2 * w + i] = of_new.mul(reset);
-                h[i] = h[i].mul(keep);
+            let [reset, keep, new, own] = std::array::from_fn(|k| &gates[k * w..][..w]);
+            let (of_reset, rest) = of_z.split_at_mut(w);
+            let (of_keep, of_new) = rest.split_at_mut(w);
+            let states = keep.iter().zip(new).zip(before);
+            let all = of_keep.iter_mut().zip(&mut *of_new).zip(h).zip(states);
+            for (((of_keep, of_new), h), ((&q, &m), &before)) in all {
+                *of_keep = of_logistic(q, h.mul(before.sub(m)));
+                *of_new = of_tanh(m, h.mul(T::ONE.sub(q)));
+                *h = h.mul(q);
+            }
+            let both = reset.iter().zip(own).zip(&*of_new);
+            let all = of_reset.iter_mut().zip(&mut of_u[2 * w..]).zip(both);
+            for ((of_reset, of_own), ((&r, &own), &g)) in all {
+                *of_reset = of_logistic(r, g.mul(own));
+                *of_own = g.mul(r);
             }
             of_u[..2 * w].copy_from_slice(&of_z[..2 * w]);
         }
         Cell::Lstm => {
-            for i in 0..w {
-                let (input, forget) = (p(0, i).sigmoid(), p(1, i).sigmoid());
-                let (new, output) = (p(2, i).tanh(), p(3, i).sigmoid());
-                let t = c_after[i].tanh();
-                let of_c = c[i].add(of_tanh(t, h[i].mul(output)));
-                of_z[i] = of_logistic(input, of_c.mul(new));
-                of_z[w + i] = of_logistic(forget, of_c.mul(c_before[i]));
-                of_z[2 * w + i] = of_tanh(new, of_c.mul(input));
-                of_z[3 * w + i] = of_logistic(output, h[i].mul(t));
-                c[i] = of_c.mul(forget);
-                h[i] = T::ZERO;
+            let [input, forget, new, output] = std::array::from_fn(|k| &gates[k * w..][..w]);
+            let (first, rest) = of_z.split_at_mut(2 * w);
+            let (of_new, of_output) = rest.split_at_mut(w);
+            let (of_input, of_forget) = first.split_at_mut(w);
+            let states = output.iter().zip(c_after);
+            for ((of_output, (h, c)), (&o, &after)) in
+                of_output.iter_mut().zip(h.iter_mut().zip(&mut *c)).zip(states)
+            {
+                let t = after.tanh();
+                *c = c.add(of_tanh(t, h.mul(o)));
+                *of_output = of_logistic(o, h.mul(t));
+                *h = T::ZERO;
+            }
+            let of = of_input.iter_mut().zip(of_forget).zip(of_new);
+            let gates = input.iter().zip(forget).zip(new).zip(c_before);
+            for ((((of_i, of_f), of_g), c), (((&i, &f), &g), &before)) in of.zip(c).zip(gates) {
+                *of_i = of_logistic(i, c.mul(g));
+                *of_f = of_logistic(f, c.mul(before));
+                *of_g = of_tanh(g, c.mul(i));
+                *c = c.mul(f);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Matrices of derivatives by one evaluation for all unit vectors, against those by a loop.
 
-use std::cell::Cell;
-
 use burn::backend::Autodiff;
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Int, Tensor, TensorData, activation};
+use burn_t4a::ext::operation::Operations;
+use burn_t4a::ext::scan::fused::{Cell, recurrent};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::{
@@ -74,7 +74,7 @@ fn hessians_of_all_unit_vectors_equal_those_one_by_one() {
 
 #[test]
 fn the_function_runs_once_per_chunk() {
-    let runs = Cell::new(0);
+    let runs = std::cell::Cell::new(0);
     let x = || of([1.0, 2.0, 3.0, 4.0, 5.0], [5]);
     macro_rules! counted {
         ($of:path, $chunk:expr) => {{
@@ -92,6 +92,31 @@ fn the_function_runs_once_per_chunk() {
     // Once more for the shapes of the results.
     assert_eq!(counted!(batched::jacrev, None), 2);
     assert_eq!(counted!(batched::jacrev, Some(2)), 4);
+}
+
+/// Cotangents differ between unit vectors, but the forward pass and the residuals that it saves do not.
+#[test]
+fn jacobians_of_recurrent_layers() {
+    for cell in Cell::ALL {
+        let gates = cell.gates() * 2;
+        let x = || {
+            let value = |i: usize| (i as f64 * 1.7).sin();
+            let of = |shape: [usize; 2]| -> Tensor<B, 2> {
+                let count = shape[0] * shape[1];
+                let data = TensorData::new((0..count).map(value).collect::<Vec<_>>(), shape);
+                Tensor::from_data(data, (&T4aDevice, DType::F64))
+            };
+            (of([3, gates]), of([2, gates]))
+        };
+        fn last<A: Operations>(cell: Cell, z: Tensor<A, 2>, u: Tensor<A, 2>) -> Tensor<A, 3> {
+            recurrent(cell, z.unsqueeze_dim(1), u, None, vec![], false).unwrap().swap_remove(0)
+        }
+        let want = jacrev_tree(|(z, u)| last::<Autodiff<B>>(cell, z, u), x()).unwrap();
+        for chunk in [None, Some(4)] {
+            let own = batched::jacrev(|(z, u)| last(cell, z, u), x(), chunk).unwrap();
+            equal(&own, &want);
+        }
+    }
 }
 
 #[test]

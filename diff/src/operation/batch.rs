@@ -13,7 +13,8 @@ pub enum OnBatch<O> {
         residuals: bool,
     },
     /// The same operation: the batch is merged from the left into an existing axis of independent examples. Along that
-    /// axis operands of size 1 broadcast. There are no hidden or extra results.
+    /// axis operands of size 1 broadcast. There are no hidden results; [`Outcome::extra`](super::Outcome::extra) is left out,
+    /// since its arrays have no batch axis, and a rule that finds none computes them again.
     Joined {
         /// The axis of each operand; `None` if all examples share it.
         operands: Vec<Option<usize>>,

@@ -203,7 +203,8 @@ impl<O: Operation> BatchedForm<O> {
         let results = kept.results().iter().enumerate();
         let results = results.map(|(k, y)| Some(self.float(self.result_place(k), y.as_ref()?)));
         let hidden = kept.hidden.iter().map(|x| self.float(self.residual_place(), x));
-        let extra = kept.extra.iter().cloned();
+        // Residuals that were computed without a batch have no form in a merged one; the rule computes them again.
+        let extra = kept.extra.iter().filter(|_| self.results.is_none()).cloned();
         let extra =
             extra.map(|x| on_value!(x, x: K => self.residual_place().down::<B, K>(x, self)));
         Ok(Kept::from_parts(inputs, results.collect(), hidden.collect(), extra.collect()))
@@ -216,10 +217,12 @@ impl<O: Operation> BatchedForm<O> {
     pub(super) fn outcome<B: Operations>(&self, out: Outcome<Floats<B>>) -> Outcome<Above<B>> {
         let up = |place: BatchPosition, x: Floats<B>| Floats(place.up::<B, Float>(x.0, self.size));
         let results = out.results.into_iter().enumerate();
+        // Residuals of a merged batch have no batch axis; rules compute them again.
+        let extra = if self.results.is_none() { out.extra } else { Vec::new() };
         Outcome {
             results: results.map(|(k, y)| up(self.result_place(k), y)).collect(),
             hidden: out.hidden.into_iter().map(|x| up(self.residual_place(), x)).collect(),
-            extra: out.extra.into_iter().map(|x| self.residual_up(x)).collect(),
+            extra: extra.into_iter().map(|x| self.residual_up(x)).collect(),
         }
     }
 }
