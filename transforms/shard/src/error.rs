@@ -1,6 +1,7 @@
 //! Errors of `shard_map`, meshes and process groups.
 
 use burn_t4a_compile::CompileError;
+use burn_t4a_vmap::VmapError;
 use t4a_algebra::message::{cut, long, short};
 
 /// Result of a function on a mesh.
@@ -79,6 +80,18 @@ pub enum ShardError {
         /// Number of specs.
         given: usize,
     },
+    /// A result of a function of local shards differs between devices, but its spec does not name their axis.
+    #[error(
+        "local_map: leaf {leaf} of the results differs between devices along `{axis}`; split it over the axis, or \
+         combine it, as by psum or pmean",
+        leaf = short(.leaf), axis = short(.axis)
+    )]
+    Varies {
+        /// Path of the result leaf.
+        leaf: String,
+        /// Name of the mesh axis.
+        axis: String,
+    },
     /// An operation failed on one device; the call was aborted on all others.
     #[error(
         "shard_map: device {device} failed in {operation}: {message}",
@@ -144,6 +157,9 @@ pub enum ShardError {
          Autodiff<Traced<B>>"
     )]
     Tape,
+    /// The map over devices failed, see [`local_map`](crate::local_map).
+    #[error(transparent)]
+    Vmap(#[from] VmapError),
     /// Recording (tracing) of the function failed.
     #[error(transparent)]
     Compile(#[from] CompileError),

@@ -40,6 +40,7 @@
 //! | evaluation of a function on shards | [`shard_map`], [`Sharded::call`] |
 //! | instructions of each device and communication volume | [`Sharded::plan`], [`ExecutionPlan`] |
 //! | change of the partition inside a function | [`reshard`] |
+//! | function of the shards of one device, with `psum`, `axis_index`, … | [`local_map`] |
 //! | devices in several processes | [`Rendezvous`], [`Processes`], [`Sharded::across`] |
 
 // mesh         grid of devices with named axes
@@ -53,11 +54,13 @@
 // identity     fingerprint of a call, compared by the processes before it starts
 // run          one thread per device
 // sharded      shard_map(f, mesh, specs)
+// local        local_map: functions of the shards of one device
 
 mod collectives;
 mod error;
 mod exchange;
 mod identity;
+mod local;
 mod mesh;
 mod parts;
 mod plan;
@@ -69,6 +72,7 @@ mod spec;
 mod traffic;
 
 pub use error::{Result, ShardError};
+pub use local::{LocalMap, local_map};
 pub use mesh::Mesh;
 pub use plan::ExecutionPlan;
 pub use processes::{Processes, Rendezvous};

@@ -1,5 +1,6 @@
 //! Sharded functions against the plain functions: bitwise equal if no sum is split, else equal within rounding.
 
+mod local;
 mod processes;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
