@@ -24,6 +24,8 @@ const HELLO: usize = 28;
 const MOST: usize = 4096;
 /// Polling interval of the listener.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Maximum time from a connection to its complete hello message, and of a reply.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connection setup of a group of processes that call sharded functions together.
 ///
@@ -154,6 +156,8 @@ impl Rendezvous {
     pub fn host(&self, listener: TcpListener) -> Result<Processes> {
         let end = self.checked(0)?;
         let job = job();
+        let mut arrivals = Arrivals::new(&listener)
+            .map_err(|error| joining("the first process cannot listen", &error))?;
         let mut come: Vec<Option<(TcpStream, SocketAddr)>> =
             (0..self.count).map(|_| None).collect();
         let mut refused = Vec::new();
@@ -165,9 +169,8 @@ impl Rendezvous {
                 let refused: String = refused.collect();
                 io::Error::other(format!("processes {ranks:?} have not come{refused}"))
             };
-            let (stream, hello) = match accept(&listener, end) {
-                Ok(Some(one)) => one,
-                Ok(None) => continue,
+            let (stream, hello) = match arrivals.next(end) {
+                Ok(one) => one,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(joining("the first process waits", &missing()));
                 }
@@ -233,9 +236,10 @@ impl Rendezvous {
             ask(&stream, hello(job), end).map_err(at(&what))?;
             all[other] = Some(stream);
         }
+        let mut arrivals = Arrivals::new(&own).map_err(at("it cannot listen"))?;
         while all.iter().enumerate().any(|(other, x)| other != rank && x.is_none()) {
-            let come = accept(&own, end).map_err(at("not all that come later are there"))?;
-            let Some((stream, hello)) = come else { continue };
+            let come = arrivals.next(end);
+            let (stream, hello) = come.map_err(at("not all that come later are there"))?;
             let from = hello.rank as usize;
             let expected = hello.job == job && from > rank && from < self.count;
             if !expected || all[from].is_some() {
@@ -287,26 +291,93 @@ impl Read for Until<'_> {
     }
 }
 
-/// Accepts a connection and reads its hello message; `None` if the peer does not send a valid one.
-fn accept(listener: &TcpListener, end: Instant) -> io::Result<Option<(TcpStream, Hello)>> {
-    listener.set_nonblocking(true)?;
-    let stream = loop {
-        match listener.accept() {
-            Ok((stream, _)) => break stream,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                std::thread::sleep(left(end)?.min(PAUSE));
+/// A connection whose hello message is incomplete.
+struct Arrival {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+    end: Instant,
+}
+
+impl Arrival {
+    /// Reads the bytes that are there; the hello message if it is complete.
+    ///
+    /// # Errors
+    /// `WouldBlock` if bytes are missing; another error if no valid message can follow.
+    fn read(&mut self) -> io::Result<Hello> {
+        let mut rest = [0; HELLO];
+        while self.bytes.len() < HELLO {
+            match self.stream.read(&mut rest[self.bytes.len()..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    let from = self.bytes.len();
+                    self.bytes.extend_from_slice(&rest[from..from + count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-            // The peer closed the connection before it was accepted.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) => return Err(error),
         }
-    };
-    stream.set_nonblocking(false)?;
-    // A silent peer delays the others by at most 2 seconds.
-    let hello = Duration::from_secs(2);
-    stream.set_write_timeout(Some(hello))?;
-    let end = end.min(Instant::now() + hello);
-    Ok(Hello::read(Until { stream: &stream, end }).ok().map(|hello| (stream, hello)))
+        Hello::read(&self.bytes[..])
+    }
+}
+
+/// Connections of a listener. All hello messages are read at the same time, so that a silent peer delays no other.
+struct Arrivals<'a> {
+    listener: &'a TcpListener,
+    waiting: Vec<Arrival>,
+}
+
+impl<'a> Arrivals<'a> {
+    fn new(listener: &'a TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, waiting: Vec::new() })
+    }
+
+    /// The next connection with a valid hello message. Connections without one are closed after [`PATIENCE`].
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline; errors of the listener.
+    fn next(&mut self, end: Instant) -> io::Result<(TcpStream, Hello)> {
+        loop {
+            self.accept()?;
+            let mut k = 0;
+            while k < self.waiting.len() {
+                match self.waiting[k].read() {
+                    Ok(hello) => {
+                        let Arrival { stream, .. } = self.waiting.swap_remove(k);
+                        stream.set_nonblocking(false)?;
+                        stream.set_write_timeout(Some(PATIENCE))?;
+                        return Ok((stream, hello));
+                    }
+                    Err(error)
+                        if error.kind() == io::ErrorKind::WouldBlock
+                            && Instant::now() < self.waiting[k].end =>
+                    {
+                        k += 1;
+                    }
+                    Err(_) => drop(self.waiting.swap_remove(k)),
+                }
+            }
+            std::thread::sleep(left(end)?.min(PAUSE));
+        }
+    }
+
+    /// Accepts all pending connections.
+    fn accept(&mut self) -> io::Result<()> {
+        while self.waiting.len() < MOST {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(true)?;
+                    let end = Instant::now() + PATIENCE;
+                    self.waiting.push(Arrival { stream, bytes: Vec::new(), end });
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // The peer closed the connection before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Connects to an address; retries until the deadline, since the listener may start later.

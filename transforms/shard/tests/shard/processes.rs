@@ -365,3 +365,22 @@ fn processes_that_do_not_fit_do_not_join() {
         drop(second);
     });
 }
+
+/// Eight connections that send nothing, or only the beginning of a message, delay no process: one after the other they would take 16 s.
+#[test]
+fn silent_connections_delay_no_process() {
+    use std::io::Write;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let silent: Vec<_> = (0..8).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    for mut stream in silent.iter().step_by(2) {
+        stream.write_all(b"T4A").unwrap();
+    }
+    let started = Instant::now();
+    let other = std::thread::spawn(move || Rendezvous::of(2).join(address, 1).map(|_| ()));
+    let first = Rendezvous::of(2).host(listener).unwrap();
+    assert_eq!(first.count(), 2);
+    other.join().unwrap().unwrap();
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    drop(silent);
+}
