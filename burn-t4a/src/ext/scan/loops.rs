@@ -237,6 +237,10 @@ fn every_branch<B: ScanBackend>(
 /// √N carries by the same method. f must not use tracked tensors that are not in x, and must be deterministic: no
 /// dropout.
 ///
+/// The policies of `jax.checkpoint` are nestings: `checkpoint(f, x)` is `nothing_saveable`, `f(x)` is `everything_saveable`,
+/// and `checkpoint(g, checkpoint(f, x)?)?` saves the value between f and g, as `save_only_these_names`. Each part runs twice,
+/// however it is divided. There is no `dots_saveable`: f runs again as a whole, with its products.
+///
 /// ```
 /// use burn::backend::Autodiff;
 /// use burn::tensor::Tensor;

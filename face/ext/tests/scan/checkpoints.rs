@@ -57,6 +57,52 @@ fn checkpoints_have_the_gradients_of_their_functions() {
     assert_eq!((numbers(y), numbers(z)), (numbers(u), numbers(v)));
 }
 
+/// Saved values in the middle of a function: each of its parts runs once more in the reverse pass, and parts outside of
+/// checkpoints do not. The gradients are the same.
+#[test]
+fn checkpoints_of_parts_save_the_values_between() {
+    let counts = [0; 3].map(|_| Arc::new(AtomicUsize::new(0)));
+    let part = |k: usize, f: fn(Tensor<2>) -> Tensor<2>| {
+        let count = counts[k].clone();
+        move |x: Tensor<2>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            f(x)
+        }
+    };
+    let first = part(0, |x| x.clone() * x.sin());
+    let second = part(1, |x| x.clone().matmul(x).tanh());
+    let third = part(2, |x| x.exp().sum_dim(0));
+    let slope = |f: &dyn Fn(Tensor<2>) -> Tensor<2>| {
+        counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        let x = random([3, 3], 1).require_grad();
+        let gradient = numbers(x.grad(&f(x.clone()).sum().backward()).unwrap());
+        (gradient, counts.each_ref().map(|count| count.load(Ordering::Relaxed)))
+    };
+    let (want, everything) = slope(&|x| third(second(first(x))));
+    assert_eq!(everything, [1, 1, 1]);
+    let whole = {
+        let (first, second, third) = (first.clone(), second.clone(), third.clone());
+        move |x: Tensor<2>| third(second(first(x)))
+    };
+    let (nothing, runs) = slope(&|x| checkpoint(whole.clone(), x).unwrap());
+    assert_eq!(runs, [2, 2, 2]);
+    close(&nothing, &want, 1e-14);
+    let head = {
+        let (first, second) = (first.clone(), second.clone());
+        move |x: Tensor<2>| second(first(x))
+    };
+    let (named, runs) = slope(&|x| {
+        let saved: Tensor<2> = checkpoint(head.clone(), x).unwrap();
+        checkpoint(third.clone(), saved).unwrap()
+    });
+    assert_eq!(runs, [2, 2, 2]);
+    close(&named, &want, 1e-14);
+    // The last part keeps its records: it does not run again.
+    let (last, runs) = slope(&|x| third(checkpoint(head.clone(), x).unwrap()));
+    assert_eq!(runs, [2, 2, 1]);
+    close(&last, &want, 1e-14);
+}
+
 #[test]
 fn checkpoints_in_checkpoints() {
     let inner = |x: Inputs| checkpoint(layer, x).unwrap();
