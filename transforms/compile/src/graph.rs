@@ -99,6 +99,10 @@ impl<B: Backend> Graph<B> {
         Ok(Self { source: source?, structure })
     }
 
+    pub(crate) fn source(&self) -> &Source<B> {
+        &self.source
+    }
+
     /// Shape and dtype of every value.
     pub fn metas(&self) -> &[TensorType] {
         &self.source.metas

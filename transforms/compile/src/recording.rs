@@ -22,6 +22,7 @@ use burn_backend::Backend;
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
 use crate::tensor::{AnyPrimitive, PrimitiveKind, TensorType, ValueNode};
+use crate::trace::Source;
 use crate::words::Word;
 
 /// Executable step of an instruction.
@@ -41,6 +42,20 @@ pub(crate) trait Execute<B: Backend>: Send + Sync {
     fn with(&self, _words: &[Word]) -> Option<Made<B>> {
         None
     }
+    /// The body of a scan.
+    fn body(&self) -> Option<&LoopBody<B>> {
+        None
+    }
+}
+
+/// Recorded body of a scan. Its inputs are consts, carry, x and captured values, in this order; its outputs are the next
+/// carry and y.
+pub(crate) struct LoopBody<B: Backend> {
+    pub(crate) source: Source<B>,
+    /// Number of consts, of carries and of xs.
+    pub(crate) counts: [usize; 3],
+    pub(crate) length: usize,
+    pub(crate) reverse: bool,
 }
 
 /// Operands of an executing instruction.
@@ -222,10 +237,11 @@ impl<B: Backend> InstructionTape<B> {
 }
 
 /// Location of the user code that is executing: the first stack frame outside of Burn, the crates of this workspace and
-/// the standard library, with its line if debug information is available.
+/// the standard library, with its line if debug information is available, and the method of Burn's tensors that it calls.
 fn place() -> String {
     let trace = std::backtrace::Backtrace::force_capture().to_string();
     let mut lines = trace.lines().map(str::trim).peekable();
+    let mut called = String::new();
     while let Some(line) = lines.next() {
         let Some((number, symbol)) = line.split_once(": ") else { continue };
         if number.parse::<usize>().is_err() {
@@ -233,6 +249,9 @@ fn place() -> String {
         }
         let at = lines.next_if(|next| next.starts_with("at ")).map(|at| &at[3..]);
         let name = symbol.trim_start_matches(['<', '&', '(']);
+        if let Some(method) = method_of_tensors(name) {
+            called = format!(", by Tensor::{method}");
+        }
         let of_a_library = |at: &str| at.contains("/registry/src/") || at.contains("/rustc/");
         if at.is_some_and(of_a_library) {
             continue;
@@ -244,9 +263,17 @@ fn place() -> String {
         if FOREIGN.iter().any(|name_of| name.starts_with(name_of)) {
             continue;
         }
-        return at.map_or_else(|| symbol.to_owned(), |at| format!("{symbol} at {at}"));
+        let at = at.map_or(String::new(), |at| format!(" at {at}"));
+        return format!("{symbol}{at}{called}");
     }
-    "an unknown place".to_owned()
+    format!("an unknown place{called}")
+}
+
+/// Name of the method if the symbol is one of Burn's tensors, such as `one_hot`, which reads its largest class.
+fn method_of_tensors(symbol: &str) -> Option<&str> {
+    let (path, method) = symbol.rsplit_once(">::")?;
+    let is_name = method.chars().all(|c| c.is_alphanumeric() || c == '_');
+    (path.starts_with("burn_tensor::tensor::api") && is_name).then_some(method)
 }
 
 /// A recording of an arbitrary backend.

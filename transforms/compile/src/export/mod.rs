@@ -3,6 +3,7 @@
 //! ```text
 //! text         values, types and operations in the generic form of MLIR
 //! instruction  one method of a backend, dispatched by its name
+//! loops        recorded scans
 //! elementwise  arithmetic, comparisons, activations, conversions
 //! shapes       reshape, transpose, slice, concatenate, gather, scatter
 //! reductions   sums, extrema, their positions, running sums, sort
@@ -14,6 +15,7 @@
 
 mod elementwise;
 mod instruction;
+mod loops;
 mod products;
 mod reductions;
 mod shapes;
@@ -30,7 +32,8 @@ use crate::backend::Traced;
 use crate::error::CompileError;
 use crate::graph::{Arguments, Graph};
 use crate::program::live;
-use text::ModuleText;
+use crate::trace::Source;
+use text::{ModuleText, Ssa};
 
 /// Error of an export.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -70,8 +73,8 @@ pub enum ExportError {
 /// # Ok::<(), burn_t4a_transforms::compile::ExportError>(())
 /// ```
 ///
-/// Constants are written with all bits. A function whose loops have a fixed length is written unrolled, unless the loop is a
-/// `scan`, which has no expansion.
+/// Constants are written with all bits. A scan whose body is recorded is one `stablehlo.while`; other loops of fixed length
+/// are written unrolled, and `while_loop` and `switch` have no expansion.
 ///
 /// # Errors
 /// [`ExportError`]: an instruction without an expansion, a type that StableHLO does not have, or a function that cannot be
@@ -81,16 +84,28 @@ pub fn stablehlo<B: Backend, A: Tree<B>, O: Tree<Traced<B>>>(
     x: A,
 ) -> Result<String, ExportError> {
     let graph = Graph::record(f, &Arguments::<B>::new(x))?;
-    let instructions = live(graph.instructions().to_vec(), graph.outputs(), graph.metas().len());
     let mut text = ModuleText::new(&graph.metas()[..graph.inputs()])?;
-    let mut values = vec![None; graph.metas().len()];
-    for (id, value) in values[..graph.inputs()].iter_mut().enumerate() {
-        *value = Some(text.argument(id));
-    }
+    let arguments = (0..graph.inputs()).map(|id| text.argument(id)).collect();
+    let outputs = program(&mut text, graph.source(), arguments)?;
+    Ok(text.finish(&outputs))
+}
+
+/// Writes the instructions of a recording; its outputs.
+///
+/// # Errors
+/// `Instruction` and `Type`.
+fn program<B: Backend>(
+    text: &mut ModuleText,
+    source: &Source<B>,
+    inputs: Vec<Ssa>,
+) -> Result<Vec<Ssa>, ExportError> {
+    let instructions = live(source.instructions.clone(), &source.outputs, source.metas.len());
+    let mut values: Vec<Option<Ssa>> = inputs.into_iter().map(Some).collect();
+    values.resize(source.metas.len(), None);
     let operands = instructions.iter().flat_map(|one| one.operands());
-    let used: HashSet<usize> = operands.chain(graph.outputs()).copied().collect();
-    for (id, constant) in graph.constants().iter().filter(|(id, _)| used.contains(id)) {
-        let meta = &graph.metas()[*id];
+    let used: HashSet<usize> = operands.chain(&source.outputs).copied().collect();
+    for (id, constant) in source.constants.iter().filter(|(id, _)| used.contains(id)) {
+        let meta = &source.metas[*id];
         let unknown = |_| ExportError::Type { value: meta.to_string() };
         let data = constant.clone().data().map_err(unknown)?;
         values[*id] = Some(text.constant(&data, meta)?);
@@ -98,15 +113,16 @@ pub fn stablehlo<B: Backend, A: Tree<B>, O: Tree<Traced<B>>>(
     for one in &instructions {
         let operands: Vec<_> = one.operands().iter().map(|id| values[*id].clone()).collect();
         let operands: Option<Vec<_>> = operands.into_iter().collect();
-        let results = one.results().map(|id| graph.metas()[id].clone()).collect::<Vec<_>>();
-        let written = match (operands, one.words()) {
-            (Some(operands), Some(words)) => {
-                instruction::write(&mut text, one.name(), &words, &operands, &results)?
+        let results = one.results().map(|id| source.metas[id].clone()).collect::<Vec<_>>();
+        let written = match (operands, one.step.body(), one.words()) {
+            (Some(operands), Some(body), _) => Some(loops::write(text, body, &operands, &results)?),
+            (Some(operands), None, Some(words)) => {
+                instruction::write(text, one.name(), &words, &operands, &results)?
             }
             _ => None,
         };
         let Some(written) = written else {
-            let meta = |id: &usize| graph.metas()[*id].to_string();
+            let meta = |id: &usize| source.metas[*id].to_string();
             let operands = one.operands().iter().map(meta).collect();
             return Err(ExportError::Instruction { name: one.name(), operands });
         };
@@ -114,6 +130,6 @@ pub fn stablehlo<B: Backend, A: Tree<B>, O: Tree<Traced<B>>>(
             values[id] = Some(value);
         }
     }
-    let outputs: Option<Vec<_>> = graph.outputs().iter().map(|id| values[*id].clone()).collect();
-    Ok(text.finish(&outputs.unwrap_or_default()))
+    let outputs: Option<Vec<_>> = source.outputs.iter().map(|id| values[*id].clone()).collect();
+    Ok(outputs.unwrap_or_default())
 }

@@ -261,6 +261,30 @@ impl ModuleText {
         )
     }
 
+    /// A region with arguments of the types of `like`, which ends with the values of `write`.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(super) fn region_of(
+        &mut self,
+        like: &[Ssa],
+        write: impl FnOnce(&mut Self, &[Ssa]) -> Result<Vec<Ssa>, ExportError>,
+    ) -> Result<String, ExportError> {
+        let first = self.next;
+        self.next += like.len();
+        let one = |(k, x): (usize, &Ssa)| Ssa { name: format!("%{}", first + k), ..x.clone() };
+        let arguments: Vec<Ssa> = like.iter().enumerate().map(one).collect();
+        let around = std::mem::take(&mut self.body);
+        let results = write(self, &arguments)?;
+        let body = std::mem::replace(&mut self.body, around);
+        let given = list(arguments.iter().map(|x| format!("{}: {}", x.name, x.typed())));
+        let (names, types) =
+            (list(results.iter().map(|x| &x.name)), list(results.iter().map(Ssa::typed)));
+        Ok(format!(
+            "{{\n    ^bb0({given}):\n{body}    \"stablehlo.return\"({names}) : ({types}) -> ()\n    }}"
+        ))
+    }
+
     /// The module, with these results of its function.
     pub(super) fn finish(self, outputs: &[Ssa]) -> String {
         let arguments = list(self.arguments.iter().map(|x| format!("{}: {}", x.name, x.typed())));

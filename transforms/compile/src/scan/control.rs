@@ -76,7 +76,7 @@ pub(super) fn iterate<B: Operations>(
         Ok(last.into_iter().map(any).collect())
     };
     let all = consts.iter().chain(&captured).chain(&init).chain(&given);
-    instruction("while_loop", all, run)
+    instruction("while_loop", None, all, run)
 }
 
 /// Fixed point as one instruction that iterates the program of its body.
@@ -100,7 +100,7 @@ pub(super) fn fixed_point<B: Operations>(
         let x = body::fixed_point(&below, &consts, init, &settings)?;
         Ok(x.into_iter().map(any).collect())
     };
-    instruction("fixed_point", consts.iter().chain(&body.captured).chain(&init), run)
+    instruction("fixed_point", None, consts.iter().chain(&body.captured).chain(&init), run)
 }
 
 /// Results of the branch selected by an index, as one instruction that contains the programs of all branches.
@@ -145,5 +145,5 @@ pub(super) fn switch<B: Operations>(
             all.split_first().ok_or_else(|| TensorError::value("switch", "no index"))?;
         Ok(body::switch(index, &below, operands)?.into_iter().map(any).collect())
     };
-    instruction("switch", std::iter::once(&index).chain(&operands).chain(&captured), run)
+    instruction("switch", None, std::iter::once(&index).chain(&operands).chain(&captured), run)
 }

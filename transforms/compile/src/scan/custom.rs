@@ -16,7 +16,7 @@ fn recorded<B: CustomBackend>(
     x: &OperandList<Traced<B>>,
     run: impl Fn(OperandList<B>) -> Result<OperandList<B>> + Send + Sync + 'static,
 ) -> Result<OperandList<Traced<B>>> {
-    instruction(name, x, move |x: Vec<AnyPrimitive<B>>| {
+    instruction(name, None, x, move |x: Vec<AnyPrimitive<B>>| {
         let results = run(x.into_iter().map(value).collect())?;
         Ok::<_, CustomError>(results.into_iter().map(any).collect())
     })

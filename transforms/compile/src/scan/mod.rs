@@ -42,8 +42,8 @@ use t4a_scan::body::at;
 use crate::backend::Traced;
 use crate::call::Call;
 use crate::fuse::is_engine;
-use crate::operation::{Function, any, operand, value};
-use crate::recording::{Execute, Frame, Recording, RecordingGuard, innermost};
+use crate::operation::{Function, WithBody, any, operand, value};
+use crate::recording::{Execute, Frame, LoopBody, Recording, RecordingGuard, innermost};
 use crate::tensor::{AnyPrimitive, ValueNode};
 use crate::trace::{Source, parts, traced};
 use stepwise::Stepwise;
@@ -187,12 +187,13 @@ impl<B: Operations> CompiledBody<B> {
     }
 }
 
-/// Executes `run` and records it as one instruction.
+/// Executes `run` and records it as one instruction, with the body of a scan if it is one.
 ///
 /// # Errors
 /// The errors of `run`.
 fn instruction<'a, B: Operations, E: fmt::Display>(
     name: &'static str,
+    body: Option<LoopBody<B>>,
     operands: impl IntoIterator<Item = &'a Operand<Traced<B>>>,
     run: impl Fn(Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>, E> + Send + Sync + 'static,
 ) -> Result<Flat<Floats<Traced<B>>>, E> {
@@ -209,7 +210,11 @@ fn instruction<'a, B: Operations, E: fmt::Display>(
         let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             run(frame, out).map_err(|error| error.to_string())
         };
-        Arc::new(Function { run })
+        let step = Function { run };
+        match body {
+            Some(body) => Arc::new(WithBody { step, body }),
+            None => Arc::new(step),
+        }
     };
     let mut all = pending.finish(all, step);
     Ok((0..count).map(|_| value(all.any())).collect())
@@ -239,9 +244,12 @@ impl<B: Operations> ScanBackend for Traced<B> {
         let reason = compiled.reason();
         options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
         let all = consts.iter().chain(&init).chain(&xs).chain(&body.captured);
-        let compiled = Arc::new(compiled);
-        let mut all = instruction("scan", all, move |operands| compiled.run(operands))?;
-        let ys = all.split_off(body.counts[1]);
+        let (compiled, counts) = (Arc::new(compiled), body.counts);
+        let exported =
+            LoopBody { source: body.source.clone(), counts, length, reverse: body.reverse };
+        let run = move |operands| compiled.run(operands);
+        let mut all = instruction("scan", Some(exported), all, run)?;
+        let ys = all.split_off(counts[1]);
         Ok([all, ys])
     }
 

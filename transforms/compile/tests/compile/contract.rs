@@ -251,6 +251,11 @@ fn the_place_of_a_read_is_told() {
     let CompileError::ReadsData { place, .. } = &error else { panic!("{error}") };
     assert!(place.contains("the_place_of_a_read_is_told"), "{place}");
     assert!(error.to_string().contains(place.as_str()), "{error}");
+    // The method of Burn that reads, if it is not the user's call.
+    let classes = compile(|x: Tensor<T, 1, Int>| x.one_hot::<2>(3)).fullgraph();
+    let classes = classes.call(Tensor::<B, 1, Int>::from_ints([2, 0], &T4aDevice));
+    let error = classes.err().unwrap();
+    assert!(error.to_string().contains("by Tensor::one_hot"), "{error}");
 }
 
 /// An index that is out of range in a later call is an error with the name of the method.

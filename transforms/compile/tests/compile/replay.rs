@@ -10,6 +10,7 @@ use burn::tensor::{
 };
 use burn_t4a::ext::einsum::{LogSumExp, semiring_einsum};
 use burn_t4a::ext::linalg::svd;
+use burn_t4a::ext::scan::{Options, ScanBackend, scan};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{CompileError, ExportError, Traced, compile, stablehlo};
 
@@ -97,6 +98,48 @@ fn exported(
     }
     let results = results.clone().convert::<f64>();
     std::fs::write(path.with_extension("out"), results.as_bytes()).unwrap();
+}
+
+/// Recurrences in both directions, with two carries, and their gradients: each scan is one loop of the exported module.
+#[test]
+fn scans() {
+    fn states<C: ScanBackend>(x: Tensor<C, 2>, y: Tensor<C, 2>, options: &Options) -> Tensor<C, 1> {
+        let w = y.clone().matmul(y.clone().transpose());
+        let step = |w: Tensor<C, 2>, (h, total): (Tensor<C, 2>, Tensor<C, 1>), x: Tensor<C, 1>| {
+            let h = (w.clone().matmul(h) * 0.3 + x.clone().unsqueeze()).tanh();
+            let total = total + h.clone().sum() * x.sum();
+            ((h.clone(), total.clone()), (h.sum_dim(0), total))
+        };
+        let init = (y, x.clone().narrow(0, 0, 1).flatten::<1>(0, 1).sum());
+        let ((h, total), (sums, totals)): (_, (Tensor<C, 3>, Tensor<C, 2>)) =
+            scan(step, w, init, x, options).unwrap();
+        let parts = vec![h.flatten(0, 1), total, sums.flatten(0, 2), totals.flatten(0, 1)];
+        Tensor::cat(parts, 0)
+    }
+    let reverse = Options::default().reverse(true);
+    replays("scan", |x, y| states(x, y, &Options::default()).cast(DType::F64));
+    replays("scan reverse", |x, y| states(x, y, &reverse).cast(DType::F64));
+    replays("scan gradient", |x, y| {
+        let [x, y] = [x, y].map(|x| Tensor::<Autodiff<T>, 2>::from_inner(x).require_grad());
+        let loss = states(x.clone(), y.clone(), &Options::default()).powi_scalar(2).sum();
+        let gradients = loss.backward();
+        all(vec![flat(x.grad(&gradients).unwrap()), flat(y.grad(&gradients).unwrap())])
+    });
+}
+
+/// A recurrence of numbers, as text; `tests/stablehlo.py` runs such modules by XLA.
+#[test]
+fn a_scan_is_a_while_loop_of_stablehlo() {
+    type V = Tensor<T, 1>;
+    let running = |x: V| -> V {
+        let init = V::zeros([1], &T4aDevice);
+        let step = |(): (), h: V, x: V| (h.clone() + x.clone(), h * x);
+        let (last, products): (V, Tensor<T, 2>) =
+            scan(step, (), init, x, &Options::default()).unwrap();
+        Tensor::cat(vec![last, products.flatten(0, 1)], 0)
+    };
+    let x = Tensor::<B, 1>::from_floats([1.0, 2.0, 3.0], &T4aDevice);
+    assert_eq!(stablehlo(running, x).unwrap(), include_str!("scan.mlir"));
 }
 
 #[test]
