@@ -47,7 +47,6 @@
     not(feature = "networks"),
     doc = "[`networks`]: https://docs.rs/burn-t4a-022-ext/latest/burn_t4a_022_ext/networks/"
 )]
-
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // operation  the trait that runs operations on a backend

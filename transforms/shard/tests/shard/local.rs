@@ -135,9 +135,8 @@ fn specs() -> [PartitionSpec; 2] {
 #[test]
 fn gradients_of_collectives() {
     type Tape<C> = Autodiff<C>;
-    fn mapped<C: Backend>(
-        devices: usize,
-    ) -> LocalMap<fn((Tensor<Vmap<C>, 2>, Tensor<Vmap<C>, 2>)) -> Tensor<Vmap<C>, 1>> {
+    type WeightAndRows<C> = (Tensor<Vmap<C>, 2>, Tensor<Vmap<C>, 2>);
+    fn mapped<C: Backend>(devices: usize) -> LocalMap<fn(WeightAndRows<C>) -> Tensor<Vmap<C>, 1>> {
         local_map(loss::<C> as _, &line(devices), "d", specs(), whole()).unwrap()
     }
     let inputs = || (noise([3, 2], 1), noise([8, 3], 2));
