@@ -24,7 +24,9 @@ fn option(input: &mut Input<'_>) -> usize {
 
 /// `⌊(size + 2p − d·(k − 1) − 1)/s⌋ + 1` if there is a window inside.
 fn positions(size: usize, k: usize, s: usize, [p, q]: [usize; 2], d: usize) -> Option<usize> {
-    let room = size as i128 + p as i128 + q as i128 - d as i128 * (k as i128 - 1) - 1;
+    // A window whose extent exceeds `i128` is not inside.
+    let extent = (d as i128).checked_mul(k as i128 - 1)?;
+    let room = size as i128 + p as i128 + q as i128 - extent - 1;
     (room >= 0 && s > 0 && d > 0).then(|| usize::try_from(room / s as i128 + 1).ok())?
 }
 

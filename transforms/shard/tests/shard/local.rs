@@ -135,8 +135,8 @@ fn specs() -> [PartitionSpec; 2] {
 #[test]
 fn gradients_of_collectives() {
     type Tape<C> = Autodiff<C>;
-    type WeightAndRows<C> = (Tensor<Vmap<C>, 2>, Tensor<Vmap<C>, 2>);
-    fn mapped<C: Backend>(devices: usize) -> LocalMap<fn(WeightAndRows<C>) -> Tensor<Vmap<C>, 1>> {
+    type ShardLoss<C> = fn((Tensor<Vmap<C>, 2>, Tensor<Vmap<C>, 2>)) -> Tensor<Vmap<C>, 1>;
+    fn mapped<C: Backend>(devices: usize) -> LocalMap<ShardLoss<C>> {
         local_map(loss::<C> as _, &line(devices), "d", specs(), whole()).unwrap()
     }
     let inputs = || (noise([3, 2], 1), noise([8, 3], 2));
