@@ -49,12 +49,12 @@ impl Running {
 ///
 /// Errors do not grow along the axis, relative to the magnitude of the terms. Sums are added in runs of 32 elements, and the
 /// rounding errors of the sum of runs are kept: |error of yᵢ| ≤ 36·ε·Σ|xⱼ| for up to 1/ε floats, usually below 2·ε·Σ|xⱼ|.
-/// The sum in log-sum-exp has a relative error of at most
-/// (36 + 3k)·ε if the maximum has changed k times. Products of i factors have i roundings.
+/// The sum in log-sum-exp has a relative error of at most (36 + 3k)·ε if the maximum has changed k times. Products of i
+/// factors have i roundings.
 ///
 /// Cost: one read and one write per element, two reads for a few long lanes of floats; views are copied first. A sum
-/// that overflows or has terms that are not finite is computed twice. Sums in runs
-/// take at most 5 % more time than sums one by one (bench `scan`, one thread, AMD EPYC, AVX-512).
+/// that overflows or has terms that are not finite is computed twice. Sums in runs take at most 5 % more time than sums one
+/// by one (bench `scan`, one thread, AMD EPYC, AVX-512).
 ///
 /// ```
 /// use t4a_scan::{Running, running};
@@ -164,8 +164,8 @@ impl ScanAxis<'_> {
     }
 }
 
-/// `s ← s + x`, where s is the sum of the current run and another number is that of the runs before. With `EACH` a run is one
-/// element: a sum of more could overflow although no result does.
+/// State: the sum of all earlier runs, and that of the current run with the rounding error of the former; output: their sum.
+/// With `EACH` a run has one element, because a sum of more may overflow although no result does.
 #[derive(Clone, Copy)]
 struct RunningSum<const EACH: bool>;
 

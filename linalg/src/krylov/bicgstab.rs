@@ -20,21 +20,6 @@ const OP: &str = "bicgstab";
 /// # Errors
 /// Errors of the operator; [`KrylovError`]: `Option`, `NonFinite`, `Breakdown` if an inner product of the recurrence
 /// vanishes, also after a restart.
-///
-/// ```
-/// use t4a_linalg::LinalgError;
-/// use t4a_linalg::krylov::{KrylovOptions, bicgstab};
-/// use t4a_tensor::Tensor;
-///
-/// // diag(1, 2, …, 8) x = (1, …, 1).
-/// let diagonal = |x: &Tensor<f64>| -> Result<Tensor<f64>, LinalgError> {
-///     Ok(Tensor::from_fn(&[8], |i| (i + 1) as f64 * x.get(&[i]).unwrap_or(0.0))?)
-/// };
-/// let b = Tensor::from_fn(&[8], |_| 1.0)?;
-/// let found = bicgstab(diagonal, &b, None, &KrylovOptions::new())?;
-/// assert!((0..8).all(|i| (found.vector.get(&[i]).unwrap() - 1.0 / (i + 1) as f64).abs() < 1e-8));
-/// # Ok::<(), LinalgError>(())
-/// ```
 pub fn bicgstab<V: Vector, E: From<V::Error>>(
     mut map: impl FnMut(&V) -> Result<V, E>,
     b: &V,

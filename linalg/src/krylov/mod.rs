@@ -33,6 +33,27 @@
 //! | `A x = b` | Hermitian | [`minres()`] |
 //! | `A x = b` | general | [`gmres()`], [`bicgstab()`] |
 //!
+//! ```
+//! use t4a_linalg::LinalgError;
+//! use t4a_linalg::krylov::{KrylovOptions, bicgstab, conjugate_gradients, gmres, minres};
+//! use t4a_tensor::Tensor;
+//!
+//! // diag(1, 2, …, 8) x = (1, …, 1). Each method has its own requirements on the operator; this one satisfies all.
+//! let diagonal = |x: &Tensor<f64>| -> Result<Tensor<f64>, LinalgError> {
+//!     Ok(Tensor::from_fn(&[8], |i| (i + 1) as f64 * x.get(&[i]).unwrap_or(0.0))?)
+//! };
+//! let (b, options) = (Tensor::from_fn(&[8], |_| 1.0)?, KrylovOptions::new());
+//! for found in [
+//!     conjugate_gradients(diagonal, &b, None, &options)?,
+//!     minres(diagonal, &b, None, &options)?,
+//!     gmres(diagonal, &b, None, &options)?,
+//!     bicgstab(diagonal, &b, None, &options)?,
+//! ] {
+//!     assert!((0..8).all(|i| (found.vector.get(&[i]).unwrap() - 1.0 / (i + 1) as f64).abs() < 1e-8));
+//! }
+//! # Ok::<(), LinalgError>(())
+//! ```
+//!
 //! # Operators and errors
 //! An operator is a function `FnMut(&V) -> Result<V, E>`. Its first error ends the iteration and is returned
 //! unchanged. `E` is any type that the error of the vectors converts into, such as that error itself. Rejected calls
