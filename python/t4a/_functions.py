@@ -1,10 +1,11 @@
 """Definitions of the functions, shared by the modules for NumPy, PyTorch and JAX."""
 
 import json
+import re
 from functools import lru_cache
 
 from . import structured
-from ._library import ArgumentError, ShapeError
+from ._library import ArgumentError, ShapeError, T4aError
 from ._op import Op, find, keep
 
 
@@ -202,7 +203,13 @@ def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda 
             axis = 1 + max((label for term in labels for label in term), default=0)
             labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
         name = joint(names)
-        return Op.einsum(labels, shapes, result, semiring, memory, name or names[0]), name, number
+        try:
+            return Op.einsum(labels, shapes, result, semiring, memory, name or names[0]), name, number
+        except T4aError as error:
+            if isinstance(subscripts, str):
+                letter = lambda found: f"label {chr(int(found[1]))!r}"
+                error.args = (re.sub(r"\blabel (\d+)", letter, error.args[0]),)
+            raise
 
     def axis_of(x, axis):
         rank = len(x.shape)

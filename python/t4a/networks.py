@@ -2,6 +2,7 @@
 NumPy arrays; they have no derivative."""
 
 import json
+import re
 from ctypes import CFUNCTYPE, POINTER, byref, c_double, c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass, field
 
@@ -50,9 +51,11 @@ class _Guarded:
     def run(self, *arguments):
         try:
             return _call(*arguments)
-        except ArgumentError:
+        except ArgumentError as error:
             if self.exception is not None:
                 raise self.exception from None
+            # The text with the options is made here: positions in it are meaningless to a caller.
+            error.args = (re.sub(r" at line \d+ column \d+$", "", error.args[0]),)
             raise
 
 

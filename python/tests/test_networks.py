@@ -86,7 +86,7 @@ def test_searches_end_as_the_caller_wants():
         networks.dmrg(networks.Chain("spin_half", 2).add(1, ("Sq", 0)), ["Up", "Dn"])
     with pytest.raises(t4a.ArgumentError, match="Hermitian"):
         networks.dmrg(networks.Chain("spin_half", 2).add(1j, ("Sz", 0)), ["Up", "Dn"])
-    with pytest.raises(t4a.ArgumentError, match="max_dim"):
+    with pytest.raises(t4a.ArgumentError, match="max_dim(?!.* column)"):
         networks.dmrg(chain, ["Up", "Dn"] * 4, max_dim=3)
     with pytest.raises(t4a.ArgumentError, match="unknown variant"):
         networks.dmrg(networks.Chain("qubit", 2), ["Up", "Dn"])

@@ -159,6 +159,8 @@ def test_layers():
     np.testing.assert_allclose(tn.softmax(x), p)
     np.testing.assert_allclose(tn.log_softmax(x), np.log(p))
     np.testing.assert_allclose(tn.cross_entropy(x, targets), -np.log(p[range(4), targets]))
+    with pytest.raises(t4a.ShapeError, match="label 'j' has size 2 in operand 1"):
+        tn.einsum("ij,jk->ik", np.ones((2, 3)), np.ones((2, 3)))
     with pytest.raises(t4a.DtypeError, match="operand 1"):
         tn.cross_entropy(x, x[:, 0])
     with pytest.raises(t4a.ShapeError, match="axis 2"):

@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import t4a
 import t4a.torch as tt
 import t4a.torch.nn as nn
 from t4a.structured import Leg, Spec
@@ -62,6 +63,21 @@ def test_crf_against_pytorch_crf():
     mask = torch.arange(6)[None] < torch.tensor(lengths)[:, None]
     torch.testing.assert_close(ours(emissions, tags, lengths), theirs(emissions, tags, mask, reduction="none"))
     assert ours.decode(emissions, lengths) == theirs.decode(emissions, mask)
+
+
+def test_crf_checks_tags_and_lengths():
+    crf, emissions, tags = nn.CRF(5), torch.zeros(4, 6, 5), torch.zeros(4, 6, dtype=torch.long)
+    lengths = [6, 5, 6, 3]
+    for wrong in (5, -1, -100, 10**12):
+        given = tags.clone()
+        given[2, 1] = wrong
+        with pytest.raises(t4a.ArgumentError, match=f"sequence 2, step 1: tag {wrong} of 5 tags"):
+            crf(emissions, given, lengths)
+        # Data cannot be read under vmap: the nearest tag is used.
+        alone = torch.func.vmap(lambda tags: crf(emissions, tags, lengths))(given[None])
+        assert alone.shape == (1, 4)
+    with pytest.raises(t4a.ShapeError, match="3 lengths for a batch of 4 sequences"):
+        crf(emissions, tags, lengths[:3])
 
 
 def test_crf_without_choice_of_ties():

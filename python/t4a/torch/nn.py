@@ -5,6 +5,7 @@ import math as _math
 import numpy as _numpy
 import torch as _torch
 
+from .._library import ArgumentError as _ArgumentError, ShapeError as _ShapeError
 from ..structured import Spec as _Spec
 from . import einsum as _einsum, graded_contract as _graded_contract, kalman_filter as _kalman_filter
 from . import log_partition as _log_partition
@@ -17,7 +18,8 @@ class CRF(_torch.nn.Module):
     score(y) = start[y_0] + sum_t emissions[b, t, y_t] + sum_t transitions[y_(t-1), y_t] + end[y_last].
 
     Shapes: emissions [batch, length, tags], tags [batch, length], lengths: a number from 1 to length per sequence, by
-    default `length`. Values after the end of a sequence have no influence.
+    default `length`. Values after the end of a sequence have no influence; those before it are from 0 to tags - 1, which is
+    checked except in compiled functions and in transformations of `torch.func`.
     """
 
     def __init__(self, tags, device=None, dtype=None):
@@ -30,6 +32,8 @@ class CRF(_torch.nn.Module):
         batch, length, _ = emissions.shape
         at = _torch.arange(length, device=emissions.device)
         own = [length] * batch if lengths is None else [int(n) for n in lengths]
+        if len(own) != batch:
+            raise _ShapeError(f"CRF: {len(own)} lengths for a batch of {batch} sequences")
         last = _torch.tensor(own, device=emissions.device)[:, None]
         first = (at == 0)[None, :, None] * self.start
         final = (at[None, :] == last - 1)[:, :, None] * self.end
@@ -43,11 +47,24 @@ class CRF(_torch.nn.Module):
     def forward(self, emissions, tags, lengths=None):
         """Log-likelihood ln p(tags | emissions), shape [batch]."""
         emissions, lengths, mask = self._ends(emissions, lengths)
-        tags = tags.clamp(0, emissions.shape[2] - 1)
+        tags = self._checked(tags, mask)
         here = emissions.gather(2, tags[:, :, None])[:, :, 0]
         between = self.transitions[tags[:, :-1], tags[:, 1:]]
         score = _torch.where(mask, here, 0).sum(1) + _torch.where(mask[:, 1:], between, 0).sum(1)
         return score - _log_partition(emissions, self.transitions, lengths)
+
+    def _checked(self, tags, mask):
+        """Tags with those after the end of a sequence in the range; an error for others out of it."""
+        count = len(self.start)
+        inside = tags.clamp(0, count - 1)
+        # Data cannot be read while a function is compiled or transformed.
+        if not _torch.compiler.is_compiling() and _torch._C._functorch.peek_interpreter_stack() is None:
+            wrong = (mask & (tags != inside)).nonzero()
+            if len(wrong):
+                sequence, step = wrong[0].tolist()
+                given = tags[sequence, step].item()
+                raise _ArgumentError(f"CRF: sequence {sequence}, step {step}: tag {given} of {count} tags")
+        return inside
 
     def marginals(self, emissions, lengths=None):
         """Marginal probabilities of tags, shape [batch, length, tags]; zero after the end of a sequence."""
