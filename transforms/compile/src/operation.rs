@@ -12,7 +12,7 @@ use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
 use crate::call::{Call, Results};
-use crate::recording::{Execute, Frame, LoopBody};
+use crate::recording::{Execute, Frame, NestedPrograms};
 use crate::tensor::{AnyPrimitive, FloatKind, TracedTensor};
 
 /// A step given by a closure. It has no encoding as words, since the operation may hold arbitrary data.
@@ -30,18 +30,18 @@ where
     }
 }
 
-/// A step that runs a recorded body.
-pub(crate) struct WithBody<B: Backend, S> {
+/// A step that runs recorded programs.
+pub(crate) struct WithPrograms<B: Backend, S> {
     pub(crate) step: S,
-    pub(crate) body: LoopBody<B>,
+    pub(crate) nested: NestedPrograms<B>,
 }
 
-impl<B: Backend, S: Execute<B>> Execute<B> for WithBody<B, S> {
+impl<B: Backend, S: Execute<B>> Execute<B> for WithPrograms<B, S> {
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> Result<(), String> {
         self.step.run(frame, out)
     }
-    fn body(&self) -> Option<&LoopBody<B>> {
-        Some(&self.body)
+    fn nested(&self) -> Option<&NestedPrograms<B>> {
+        Some(&self.nested)
     }
 }
 

@@ -18,6 +18,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn_backend::Backend;
+use burn_t4a::ext::scan::FixedPoint;
 
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
@@ -42,14 +43,25 @@ pub(crate) trait Execute<B: Backend>: Send + Sync {
     fn with(&self, _words: &[Word]) -> Option<Made<B>> {
         None
     }
-    /// The body of a scan.
-    fn body(&self) -> Option<&LoopBody<B>> {
+    /// Recorded programs of a loop or a branch.
+    fn nested(&self) -> Option<&NestedPrograms<B>> {
         None
     }
 }
 
-/// Recorded body of a scan. Its inputs are consts, carry, x and captured values, in this order; its outputs are the next
-/// carry and y.
+/// Recorded programs of an instruction. Its operands are the consts, the captured values of each program, and then the
+/// initial carry; a scan has xs after the carry, and its captured values last.
+pub(crate) enum NestedPrograms<B: Backend> {
+    Scan(LoopBody<B>),
+    /// The test, which returns its carry and the truth value, and the body.
+    While([LoopBody<B>; 2]),
+    /// The branches. The first operand is the index.
+    Switch(Vec<LoopBody<B>>),
+    FixedPoint(LoopBody<B>, FixedPoint),
+}
+
+/// Recorded body of a loop or a branch. Its inputs are consts, carry, x and captured values, in this order; its outputs are
+/// the next carry and y.
 pub(crate) struct LoopBody<B: Backend> {
     pub(crate) source: Source<B>,
     /// Number of consts, of carries and of xs.

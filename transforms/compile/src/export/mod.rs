@@ -3,7 +3,7 @@
 //! ```text
 //! text         values, types and operations in the generic form of MLIR
 //! instruction  one method of a backend, dispatched by its name
-//! loops        recorded scans
+//! loops        recorded scans, while loops, fixed points and branches
 //! elementwise  arithmetic, comparisons, activations, conversions
 //! shapes       reshape, transpose, slice, concatenate, gather, scatter
 //! reductions   sums, extrema, their positions, running sums, sort
@@ -73,8 +73,10 @@ pub enum ExportError {
 /// # Ok::<(), burn_t4a_transforms::compile::ExportError>(())
 /// ```
 ///
-/// Constants are written with all bits. A scan whose body is recorded is one `stablehlo.while`; other loops of fixed length
-/// are written unrolled, and `while_loop` and `switch` have no expansion.
+/// Constants are written with all bits. A `scan`, `while_loop` or `fixed_point` whose body is recorded is one
+/// `stablehlo.while`, and `cond` and `switch` are one `stablehlo.case`; other loops of fixed length are written unrolled. A
+/// module cannot return an error: the steps of an exported `while_loop` are not bounded, and a fixed point that does not
+/// converge is NaN. Gradients of `while_loop` and Broyden's method have no expansion.
 ///
 /// # Errors
 /// [`ExportError`]: an instruction without an expansion, a type that StableHLO does not have, or a function that cannot be
@@ -114,8 +116,10 @@ fn program<B: Backend>(
         let operands: Vec<_> = one.operands().iter().map(|id| values[*id].clone()).collect();
         let operands: Option<Vec<_>> = operands.into_iter().collect();
         let results = one.results().map(|id| source.metas[id].clone()).collect::<Vec<_>>();
-        let written = match (operands, one.step.body(), one.words()) {
-            (Some(operands), Some(body), _) => Some(loops::write(text, body, &operands, &results)?),
+        let written = match (operands, one.step.nested(), one.words()) {
+            (Some(operands), Some(nested), _) => {
+                Some(loops::write(text, nested, &operands, &results)?)
+            }
             (Some(operands), None, Some(words)) => {
                 instruction::write(text, one.name(), &words, &operands, &results)?
             }

@@ -13,6 +13,9 @@ pub(super) struct Type(DType);
 
 impl Type {
     pub(super) const INDEX: Self = Self(DType::I64);
+    pub(super) const DOUBLE: Self = Self(DType::F64);
+    /// Index of a branch.
+    pub(super) const BRANCH: Self = Self(DType::I32);
     pub(super) const BOOL: Self = Self(DType::Bool(BoolStore::Native));
 
     pub(super) fn of(meta: &TensorType) -> Result<Self, ExportError> {

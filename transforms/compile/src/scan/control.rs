@@ -3,13 +3,14 @@
 
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{FixedPoint, Flat, Repeated, Result, ScanError, Steps};
+use burn_t4a::ext::scan::{FixedPoint, Flat, Method, Repeated, Result, ScanError, Steps};
 use t4a_scan::body;
 use t4a_tensor::TensorError;
 
 use super::{RecordedBody, instruction, record, stepwise};
 use crate::backend::Traced;
 use crate::operation::{any, value};
+use crate::recording::NestedPrograms;
 use crate::tensor::AnyPrimitive;
 
 type RecordedLeaves<B> = Flat<Floats<Traced<B>>>;
@@ -68,6 +69,11 @@ pub(super) fn iterate<B: Operations>(
         limit: *limit,
     };
     let counts = [consts.len() + captured.len(), init.len()];
+    // The reverse pass keeps all carries, whose number is not known before the loop ends.
+    let nested = match back {
+        None => Some(NestedPrograms::While([test.loop_body(), body.loop_body()])),
+        Some(_) => None,
+    };
     let run = move |all: Vec<AnyPrimitive<B>>| {
         let mut all = all.into_iter().map(value);
         let consts: Vec<Operand<B>> = all.by_ref().take(counts[0]).collect();
@@ -76,7 +82,7 @@ pub(super) fn iterate<B: Operations>(
         Ok(last.into_iter().map(any).collect())
     };
     let all = consts.iter().chain(&captured).chain(&init).chain(&given);
-    instruction("while_loop", None, all, run)
+    instruction("while_loop", nested, all, run)
 }
 
 /// Fixed point as one instruction that iterates the program of its body.
@@ -100,7 +106,11 @@ pub(super) fn fixed_point<B: Operations>(
         let x = body::fixed_point(&below, &consts, init, &settings)?;
         Ok(x.into_iter().map(any).collect())
     };
-    instruction("fixed_point", None, consts.iter().chain(&body.captured).chain(&init), run)
+    let nested = match settings.method {
+        Method::Iterate => Some(NestedPrograms::FixedPoint(body.loop_body(), settings)),
+        Method::Broyden(_) => None,
+    };
+    instruction("fixed_point", nested, consts.iter().chain(&body.captured).chain(&init), run)
 }
 
 /// Results of the branch selected by an index, as one instruction that contains the programs of all branches.
@@ -145,5 +155,11 @@ pub(super) fn switch<B: Operations>(
             all.split_first().ok_or_else(|| TensorError::value("switch", "no index"))?;
         Ok(body::switch(index, &below, operands)?.into_iter().map(any).collect())
     };
-    instruction("switch", None, std::iter::once(&index).chain(&operands).chain(&captured), run)
+    let nested = NestedPrograms::Switch(bodies.iter().map(RecordedBody::loop_body).collect());
+    instruction(
+        "switch",
+        Some(nested),
+        std::iter::once(&index).chain(&operands).chain(&captured),
+        run,
+    )
 }

@@ -42,8 +42,10 @@ use t4a_scan::body::at;
 use crate::backend::Traced;
 use crate::call::Call;
 use crate::fuse::is_engine;
-use crate::operation::{Function, WithBody, any, operand, value};
-use crate::recording::{Execute, Frame, LoopBody, Recording, RecordingGuard, innermost};
+use crate::operation::{Function, WithPrograms, any, operand, value};
+use crate::recording::{
+    Execute, Frame, LoopBody, NestedPrograms, Recording, RecordingGuard, innermost,
+};
 use crate::tensor::{AnyPrimitive, ValueNode};
 use crate::trace::{Source, parts, traced};
 use stepwise::Stepwise;
@@ -128,6 +130,12 @@ fn record<B: Operations>(
 }
 
 impl<B: Operations> RecordedBody<B> {
+    /// The body for an export.
+    fn loop_body(&self) -> LoopBody<B> {
+        let (counts, length, reverse) = (self.counts, self.length, self.reverse);
+        LoopBody { source: self.source.clone(), counts, length, reverse }
+    }
+
     /// Renumbers the values so that captured values follow the other inputs.
     fn with_captured_inputs(mut self, ids: &[usize]) -> Self {
         let source = &mut self.source;
@@ -187,13 +195,13 @@ impl<B: Operations> CompiledBody<B> {
     }
 }
 
-/// Executes `run` and records it as one instruction, with the body of a scan if it is one.
+/// Executes `run` and records it as one instruction, with the programs of its bodies unless an export cannot express it.
 ///
 /// # Errors
 /// The errors of `run`.
 fn instruction<'a, B: Operations, E: fmt::Display>(
     name: &'static str,
-    body: Option<LoopBody<B>>,
+    nested: Option<NestedPrograms<B>>,
     operands: impl IntoIterator<Item = &'a Operand<Traced<B>>>,
     run: impl Fn(Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>, E> + Send + Sync + 'static,
 ) -> Result<Flat<Floats<Traced<B>>>, E> {
@@ -211,8 +219,8 @@ fn instruction<'a, B: Operations, E: fmt::Display>(
             run(frame, out).map_err(|error| error.to_string())
         };
         let step = Function { run };
-        match body {
-            Some(body) => Arc::new(WithBody { step, body }),
+        match nested {
+            Some(nested) => Arc::new(WithPrograms { step, nested }),
             None => Arc::new(step),
         }
     };
@@ -245,10 +253,9 @@ impl<B: Operations> ScanBackend for Traced<B> {
         options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
         let all = consts.iter().chain(&init).chain(&xs).chain(&body.captured);
         let (compiled, counts) = (Arc::new(compiled), body.counts);
-        let exported =
-            LoopBody { source: body.source.clone(), counts, length, reverse: body.reverse };
+        let nested = NestedPrograms::Scan(body.loop_body());
         let run = move |operands| compiled.run(operands);
-        let mut all = instruction("scan", Some(exported), all, run)?;
+        let mut all = instruction("scan", Some(nested), all, run)?;
         let ys = all.split_off(counts[1]);
         Ok([all, ys])
     }

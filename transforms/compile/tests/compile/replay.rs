@@ -10,7 +10,10 @@ use burn::tensor::{
 };
 use burn_t4a::ext::einsum::{LogSumExp, semiring_einsum};
 use burn_t4a::ext::linalg::svd;
-use burn_t4a::ext::scan::{Options, ScanBackend, scan};
+use burn_t4a::ext::scan::{
+    Branch, FixedPoint, Method, Options, ScanBackend, cond, fixed_point, root, scan, switch,
+    while_loop,
+};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{CompileError, ExportError, Traced, compile, stablehlo};
 
@@ -127,9 +130,10 @@ fn scans() {
     });
 }
 
-/// A recurrence of numbers, as text; `tests/stablehlo.py` runs such modules by XLA.
+/// Modules of a recurrence, of a loop with a branch, and of a fixed point that three steps do not reach, as text;
+/// `tests/stablehlo.py` runs such modules by XLA.
 #[test]
-fn a_scan_is_a_while_loop_of_stablehlo() {
+fn loops_and_branches_as_text() {
     type V = Tensor<T, 1>;
     let running = |x: V| -> V {
         let init = V::zeros([1], &T4aDevice);
@@ -138,8 +142,120 @@ fn a_scan_is_a_while_loop_of_stablehlo() {
             scan(step, (), init, x, &Options::default()).unwrap();
         Tensor::cat(vec![last, products.flatten(0, 1)], 0)
     };
-    let x = Tensor::<B, 1>::from_floats([1.0, 2.0, 3.0], &T4aDevice);
-    assert_eq!(stablehlo(running, x).unwrap(), include_str!("scan.mlir"));
+    let collatz = |x: V| -> V {
+        let step = |(): (), x: V| -> V {
+            let odd = x.clone().remainder_scalar(2.0).equal_elem(1.0);
+            cond(odd, |x: V| x * 3.0 + 1.0, |x: V| x / 2.0, x).unwrap()
+        };
+        let more = |(): (), x: V| x.greater_elem(1.0);
+        while_loop(more, step, (), x, &Options::default()).unwrap()
+    };
+    let far = |x: V| -> V {
+        let settings = FixedPoint { steps: 3, ..FixedPoint::default() };
+        fixed_point(|a: V, x: V| x.cos() * a, x.clone(), x, &settings).unwrap()
+    };
+    let of = |x: &[f32]| Tensor::<B, 1>::from_floats(x, &T4aDevice);
+    assert_eq!(stablehlo(running, of(&[1.0, 2.0, 3.0])).unwrap(), include_str!("scan.mlir"));
+    assert_eq!(stablehlo(collatz, of(&[1.0])).unwrap(), include_str!("collatz.mlir"));
+    // Recorded where one step suffices.
+    assert_eq!(stablehlo(far, of(&[0.0])).unwrap(), include_str!("fixed_point.mlir"));
+}
+
+/// Loops that end by a test, with captured values and a branch in each step, and branches by an index in and out of range.
+#[test]
+fn loops_and_branches() {
+    fn doubled(x: Matrix, y: Matrix, limit: f64) -> (Matrix, Tensor<T, 1, Int>) {
+        let below = move |w: Matrix, (x, _): (Matrix, Tensor<T, 1, Int>)| {
+            (x * w).abs().max().lower_elem(limit)
+        };
+        let (w, shift) = (y.clone(), y.sum());
+        let step = move |_: Matrix, (x, n): (Matrix, Tensor<T, 1, Int>)| {
+            let odd = n.clone().remainder_scalar(2).equal_elem(1);
+            let x: Matrix = cond(odd, |x: Matrix| x * 3.0, |x: Matrix| x * 1.5 + 0.1, x).unwrap();
+            (x + shift.clone().reshape([1, 1]) * 0.01, n + 1)
+        };
+        let init = (x, Tensor::<T, 1, Int>::zeros([1], &T4aDevice));
+        while_loop(below, step, w, init, &Options::default()).unwrap()
+    }
+    replays("while loop", |x, y| {
+        let (x, n) = doubled(x, y, 100.0);
+        all(vec![flat(x), ints(n)])
+    });
+    replays("while loop without steps", |x, y| flat(doubled(x, y, 0.0).0).cast(DType::F64));
+    replays("switch", |x, y| {
+        let sum = y.clone().sum();
+        let (_, n) = doubled(x.clone(), y.clone(), 10.0);
+        let results = [-4, -1, 0, 1].map(|shift| {
+            let (one, two) = (sum.clone(), y.clone());
+            let branches: Vec<Branch<(Matrix, Matrix), Matrix>> = vec![
+                Box::new(|(x, y)| x.exp() * y),
+                Box::new(move |(x, _)| x * one.clone().reshape([1, 1])),
+                Box::new(move |(x, y)| (x - y) / (two.clone().abs() + 1.0)),
+            ];
+            let y: Matrix = switch(n.clone() + shift, branches, (x.clone(), y.clone())).unwrap();
+            flat(y)
+        });
+        all(results.into_iter().collect())
+    });
+    replays("switch gradient", |x, y| {
+        let [x, y] = [x, y].map(|x| Tensor::<Autodiff<T>, 2>::from_inner(x).require_grad());
+        let index = x.clone().sum().greater_elem(0.0);
+        type Pair = (Tensor<Autodiff<T>, 2>, Tensor<Autodiff<T>, 2>);
+        let z: Tensor<Autodiff<T>, 2> = cond(
+            index,
+            |(x, y): Pair| x.sin() * y,
+            |(x, y): Pair| x * y.exp(),
+            (x.clone(), y.clone()),
+        )
+        .unwrap();
+        let gradients = z.powi_scalar(2).sum().backward();
+        all(vec![flat(x.grad(&gradients).unwrap()), flat(y.grad(&gradients).unwrap())])
+    });
+}
+
+/// Fixed points of contractions, and their gradients; one that is not reached is NaN.
+#[test]
+fn fixed_points() {
+    fn solution<C: ScanBackend>(x: Tensor<C, 2>, y: Tensor<C, 2>, steps: usize) -> Tensor<C, 2> {
+        let w = y.clone().matmul(y.transpose()) * 0.1;
+        let settings = FixedPoint { tolerance: 1e-6, steps, ..FixedPoint::default() };
+        let step =
+            |(w, x): (Tensor<C, 2>, Tensor<C, 2>), z: Tensor<C, 2>| (w.matmul(z) * 0.5 + x).tanh();
+        fixed_point(step, (w, x.clone()), x.zeros_like(), &settings).unwrap()
+    }
+    replays("fixed point", |x, y| flat(solution(x, y, 100)).cast(DType::F64));
+    replays("fixed point gradient", |x, y| {
+        let [x, y] = [x, y].map(|x| Tensor::<Autodiff<T>, 2>::from_inner(x).require_grad());
+        let gradients = solution(x.clone(), y.clone(), 100).powi_scalar(2).sum().backward();
+        all(vec![flat(x.grad(&gradients).unwrap()), flat(y.grad(&gradients).unwrap())])
+    });
+}
+
+/// The reverse pass of a while loop keeps a number of carries that is not known, and Broyden's method has no expansion.
+#[test]
+fn loops_without_an_expansion_are_named() {
+    let error = |f: &dyn Fn(Tensor<T, 1>) -> Tensor<T, 1>| {
+        let x = Tensor::<B, 1>::from_floats([1.5], &T4aDevice);
+        match stablehlo(f, x).unwrap_err() {
+            ExportError::Instruction { name, .. } => name,
+            error => panic!("{error}"),
+        }
+    };
+    type D = Autodiff<T>;
+    let gradient = |x: Tensor<T, 1>| {
+        let x = Tensor::<D, 1>::from_inner(x).require_grad();
+        let step = |(): (), x: Tensor<D, 1>| x.clone() * x;
+        let below = |(): (), x: Tensor<D, 1>| x.lower_elem(100.0);
+        let y: Tensor<D, 1> = while_loop(below, step, (), x.clone(), &Options::default()).unwrap();
+        x.grad(&y.sum().backward()).unwrap()
+    };
+    assert_eq!(error(&gradient), "while_loop");
+    let settings = FixedPoint { method: Method::Broyden(5), ..FixedPoint::default() };
+    let square = move |a: Tensor<T, 1>| -> Tensor<T, 1> {
+        root(|a: Tensor<T, 1>, x: Tensor<T, 1>| x.powi_scalar(2) - a, a.clone(), a, &settings)
+            .unwrap()
+    };
+    assert_eq!(error(&square), "fixed_point");
 }
 
 #[test]
