@@ -10,7 +10,8 @@
 //! ```
 //!
 //! cold = structures and plans are not cached; warm = they are cached; backward = forward pass and cotangents of all
-//! four contractions.
+//! four contractions. Arguments: symmetry and D of one row (`U1xU1 64`); a third one, `cold` or `warm`, repeats only
+//! this measurement, for a profiler.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -155,7 +156,22 @@ fn listed<S: Sector>(x: &GradedTensor<S>) -> BlockSparseTensor {
     BlockSparseTensor::new(pattern.into(), <Eager as Array>::cat(&parts, 0)).unwrap()
 }
 
-fn row<S: Sector>(name: &str, d: usize, problem: &Problem<S>) {
+fn row<S: Sector>(name: &str, d: usize, problem: impl FnOnce() -> Problem<S>) {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    if arguments.iter().zip([name, &d.to_string()]).any(|(given, own)| given != own) {
+        return;
+    }
+    let problem = &problem();
+    if let Some(only) = arguments.get(2) {
+        let time = best(|| {
+            if only == "cold" {
+                clear_plans();
+            }
+            black_box(problem.run());
+        });
+        return println!("{name:>6} {d:>5} {only} {time:.4} ms");
+    }
     let plans = problem.plans();
     let floor = floor(&plans);
     let cold = best(|| {
@@ -242,7 +258,7 @@ fn main() {
         let wire = leg(&[(U1(-2), 1), (U1(0), 3), (U1(2), 1)]);
         let bond: Vec<(U1, usize)> =
             gauss(d, 1.5, 4, 2).iter().map(|&(q, n)| (U1(q), n.round() as usize)).collect();
-        row("U1", d, &Problem::new(&leg(&bond), &spin, &wire));
+        row("U1", d, || Problem::new(&leg(&bond), &spin, &wire));
     }
     for d in [64, 256, 1024] {
         let at = |a: i32, b: i32| Product(U1(a), U1(b));
@@ -256,6 +272,6 @@ fn main() {
                 bond.push((at(a, b), (d as f64 * p * q).round() as usize));
             }
         }
-        row("U1xU1", d, &Problem::new(&leg(&bond), &site, &wire));
+        row("U1xU1", d, || Problem::new(&leg(&bond), &site, &wire));
     }
 }

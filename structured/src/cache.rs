@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use crate::error::Result;
 
@@ -36,9 +37,6 @@ impl<K: Hash + Eq, V> Table<K, V> {
 
     /// Inserts the value, or returns the one that another thread inserted in the meantime.
     fn put(&mut self, key: K, value: Arc<V>, bytes: usize) -> Arc<V> {
-        if let Some(value) = self.get(&key) {
-            return value;
-        }
         if self.bytes + bytes > MOST_BYTES {
             let mut used: Vec<u64> = self.of.values().map(|entry| entry.used).collect();
             used.sort_unstable();
@@ -46,9 +44,18 @@ impl<K: Hash + Eq, V> Table<K, V> {
             self.of.retain(|_, entry| entry.used > middle);
             self.bytes = self.of.values().map(|entry| entry.bytes).sum();
         }
-        self.bytes += bytes;
-        self.of.insert(key, CacheEntry { value: value.clone(), used: self.clock, bytes });
-        value
+        self.clock += 1;
+        match self.of.entry(key) {
+            Entry::Occupied(mut found) => {
+                found.get_mut().used = self.clock;
+                found.get().value.clone()
+            }
+            Entry::Vacant(free) => {
+                self.bytes += bytes;
+                free.insert(CacheEntry { value: value.clone(), used: self.clock, bytes });
+                value
+            }
+        }
     }
 }
 

@@ -11,10 +11,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 
 use crate::error::{Result, StructuredError};
 use crate::sector::Sector;
+use crate::tuples::{SectorTuple, SectorTuples};
 
 /// Maximum number of elements of a leg and of a tensor.
 pub(crate) const MOST_ELEMENTS: usize = 1 << 48;
@@ -80,27 +80,6 @@ impl<S: Hash> Hash for Fusion<S> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.legs.hash(state);
     }
-}
-
-/// Sector tuple: the index of one sector for each leg.
-pub(crate) type SectorIndices = SmallVec<[u32; 6]>;
-
-/// States of several legs in one sector tuple.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SectorTuple {
-    pub(crate) places: SectorIndices,
-    /// First state among those of the same coupled sector.
-    pub(crate) start: usize,
-    /// Number of states.
-    pub(crate) size: usize,
-}
-
-/// All sector tuples of one coupled sector.
-#[derive(Debug)]
-pub(crate) struct CoupledSector<S> {
-    pub(crate) charge: S,
-    pub(crate) rows: Vec<SectorTuple>,
-    pub(crate) size: usize,
 }
 
 impl<S: Sector> Leg<S> {
@@ -258,15 +237,18 @@ impl<S: Sector> Leg<S> {
     /// `ChargeOverflow`, `TooLarge`.
     pub fn fused(legs: &[Leg<S>], direction: Direction) -> Result<Self> {
         let op = "fuse";
-        let mut all = rows(legs, op)?;
-        if direction == Direction::In {
-            for rows in &mut all {
-                rows.charge = inverse(rows.charge, op)?;
-            }
-            all.sort_unstable_by_key(|rows| rows.charge);
+        let tuples = SectorTuples::shared(legs, op)?;
+        let mut all = Vec::with_capacity(tuples.groups().len());
+        for (group, number) in tuples.groups().iter().zip(0..) {
+            let charge = match direction {
+                Direction::Out => group.charge,
+                Direction::In => inverse(group.charge, op)?,
+            };
+            all.push((charge, group.size, number));
         }
-        let sectors = all.iter().map(|rows| (rows.charge, rows.size)).collect();
-        let rows = all.into_iter().map(|rows| rows.rows).collect();
+        all.sort_unstable_by_key(|&(charge, ..)| charge);
+        let sectors = all.iter().map(|&(charge, size, _)| (charge, size)).collect();
+        let rows = all.iter().map(|&(.., number)| tuples.of(number).iter().collect()).collect();
         let fusion = Some(Arc::new(Fusion { legs: legs.to_vec(), rows }));
         Ok(Self { fusion, ..Self::sorted(sectors, direction)? })
     }
@@ -283,72 +265,6 @@ pub(crate) fn inverse<S: Sector>(sector: S, op: &'static str) -> Result<S> {
 pub(crate) fn product<S: Sector>(a: S, b: S, op: &'static str) -> Result<S> {
     let overflow = || StructuredError::ChargeOverflow { op, sectors: format!("{a} and {b}") };
     a.fuse(b).ok_or_else(overflow)
-}
-
-/// All sector tuples of the legs, by coupled sector in ascending order, lexicographic within a coupled sector.
-///
-/// Cost: one entry per tuple.
-pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<CoupledSector<S>>> {
-    let count = legs.iter().try_fold(1usize, |n, leg| n.checked_mul(leg.sectors.len()));
-    let limit = MOST_BLOCKS;
-    if count.is_none_or(|count| count > limit) {
-        return Err(StructuredError::TooLarge { op, what: "rows of sectors", limit });
-    }
-    // If one leg has no sector, there are no tuples, although the preceding legs have some.
-    if count == Some(0) {
-        return Ok(Vec::new());
-    }
-    let too_large = || {
-        let (what, limit) = ("states", MOST_ELEMENTS);
-        StructuredError::TooLarge { op, what, limit }
-    };
-    // Charges and sizes in lexicographic order: a tuple is identified by its index.
-    let mut all: Vec<(S, usize)> = vec![(S::TRIVIAL, 1)];
-    for leg in legs {
-        let states: Vec<(S, usize)> = (0..leg.sectors.len())
-            .map(|place| Ok((leg.charge(place, op)?, leg.sectors[place].1)))
-            .collect::<Result<_>>()?;
-        let mut longer = Vec::with_capacity(all.len() * states.len());
-        for &(charge, size) in &all {
-            for &(next, states) in &states {
-                let size = size.checked_mul(states).filter(|&n| n <= MOST_ELEMENTS);
-                longer.push((product(charge, next, op)?, size.ok_or_else(too_large)?));
-            }
-        }
-        all = longer;
-    }
-    let mut order: Vec<u32> = (0..all.len() as u32).collect();
-    order.sort_unstable_by_key(|&number| (all[number as usize].0, number));
-    let mut groups: Vec<CoupledSector<S>> = Vec::new();
-    for same in order.chunk_by(|&a, &b| all[a as usize].0 == all[b as usize].0) {
-        let (mut rows, mut start) = (Vec::with_capacity(same.len()), 0usize);
-        for &number in same {
-            let (places, size) = (places_of(legs, number as usize), all[number as usize].1);
-            rows.push(SectorTuple { places, start, size });
-            let end = start.checked_add(size).filter(|&n| n <= MOST_ELEMENTS);
-            start = end.ok_or_else(too_large)?;
-        }
-        groups.push(CoupledSector { charge: all[same[0] as usize].0, rows, size: start });
-    }
-    Ok(groups)
-}
-
-/// Sector tuple of an index in lexicographic order.
-fn places_of<S>(legs: &[Leg<S>], mut number: usize) -> SectorIndices {
-    let mut places = SectorIndices::from_elem(0, legs.len());
-    for (place, leg) in places.iter_mut().zip(legs).rev() {
-        *place = (number % leg.sectors.len()) as u32;
-        number /= leg.sectors.len();
-    }
-    places
-}
-
-/// Index of a sector tuple in lexicographic order; `None` for sector indices out of range.
-pub(crate) fn number_of<S>(legs: &[Leg<S>], places: impl Iterator<Item = u32>) -> Option<usize> {
-    legs.iter().zip(places).try_fold(0, |number, (leg, place)| {
-        let (place, count) = (place as usize, leg.sectors.len());
-        (place < count).then_some(number * count + place)
-    })
 }
 
 impl<S: Sector> fmt::Display for Leg<S> {

@@ -42,6 +42,7 @@
 // sector        quantum numbers of abelian symmetries
 // leg           axes graded by sectors; fusion of several
 // stack         legs from states in any order, direct sums of legs
+// tuples        sector tuples of several legs, by coupled sector
 // spec          allowed blocks of a graded tensor and their offsets
 // plan          operations on flat buffers, independent of symmetries
 // kernels       execution of plans on memory
@@ -76,6 +77,7 @@ mod sector;
 mod spec;
 mod stack;
 mod structural;
+mod tuples;
 
 pub use block_sparse::{BlockSparseTensor, Pattern};
 pub use cache::clear_plans;

@@ -24,12 +24,10 @@ use smallvec::SmallVec;
 
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
-use crate::leg::{
-    CoupledSector, Leg, MOST_BLOCKS, MOST_ELEMENTS, SectorIndices, SectorTuple, inverse, number_of,
-    product, rows,
-};
+use crate::leg::{Leg, MOST_BLOCKS, MOST_ELEMENTS, inverse, product};
 use crate::plan::MoveAxis;
 use crate::sector::Sector;
+use crate::tuples::{GroupTuples, SectorIndices, SectorTuple, SectorTuples, TuplePlace, number_of};
 
 /// Sizes or strides of the axes of a block.
 pub(crate) type BlockDims = SmallVec<[usize; 6]>;
@@ -55,36 +53,6 @@ struct StructureTables<S> {
     count: usize,
     blocks: OnceLock<Vec<SectorBlock>>,
     len: usize,
-}
-
-/// Sector tuples of the row legs or of the column legs.
-#[derive(Debug)]
-struct SectorTuples<S> {
-    /// Tuples by coupled sector.
-    groups: Vec<CoupledSector<S>>,
-    /// Group and index within the group of each tuple in lexicographic order.
-    found: Vec<(u32, u32)>,
-}
-
-impl<S: Sector> SectorTuples<S> {
-    /// Cached: structures derived from each other share their sides.
-    fn shared(legs: &[Leg<S>], op: &'static str) -> Result<Arc<Self>> {
-        let weight = |side: &Self| (size_of::<SectorTuple>() + 8) * (1 + side.found.len());
-        cached(legs.to_vec(), weight, |legs: &Vec<Leg<S>>| Self::new(legs, op))
-    }
-
-    fn new(legs: &[Leg<S>], op: &'static str) -> Result<Self> {
-        let groups = rows(legs, op)?;
-        let mut found = vec![(0, 0); groups.iter().map(|group| group.rows.len()).sum()];
-        for (i, group) in groups.iter().enumerate() {
-            for (k, row) in group.rows.iter().enumerate() {
-                if let Some(number) = number_of(legs, row.places.iter().copied()) {
-                    found[number] = (i as u32, k as u32);
-                }
-            }
-        }
-        Ok(Self { groups, found })
-    }
 }
 
 static IDS: AtomicU64 = AtomicU64::new(0);
@@ -225,12 +193,12 @@ impl<S: Sector> Spec<S> {
 
     /// Coupled sectors of the row legs and their dimensions, ascending; includes those without a matching column.
     pub(crate) fn row_charges(&self) -> impl Iterator<Item = (S, usize)> + '_ {
-        self.0.sides[0].groups.iter().map(|group| (group.charge, group.size))
+        self.0.sides[0].groups().iter().map(|group| (group.charge, group.size))
     }
 
     /// Numbers of coupled sectors of the row legs and of the column legs.
     pub(crate) fn charge_counts(&self) -> [usize; 2] {
-        [0, 1].map(|side| self.0.sides[side].groups.len())
+        [0, 1].map(|side| self.0.sides[side].groups().len())
     }
 
     /// Structure with another number of row legs.
@@ -261,35 +229,45 @@ impl<S: Sector> Spec<S> {
         &self,
         mut places: impl Iterator<Item = u32>,
     ) -> Option<(&SectorMatrix<S>, usize, usize)> {
-        let [above, below] = &self.0.sides;
         let (row_legs, col_legs) = self.0.legs.split_at(self.0.rows);
         let row = number_of(row_legs, places.by_ref().take(row_legs.len()))?;
-        let &(group, row) = above.found.get(row)?;
-        let matrix = &self.0.matrices[self.0.matrix_of[group as usize]? as usize];
-        let &(group, col) = below.found.get(number_of(col_legs, places)?)?;
-        (group == matrix.groups.1).then_some((matrix, row as usize, col as usize))
+        let (matrix, [row, col]) = self.tuples(row, number_of(col_legs, places)?)?;
+        Some((matrix, row.row as usize, col.row as usize))
     }
 
-    /// Offset of a block, and the number of columns of its matrix.
-    pub(crate) fn place(&self, places: impl Iterator<Item = u32>) -> Option<(usize, usize)> {
-        let (matrix, row, col) = self.find(places)?;
-        let (row, col) = (&self.rows_of(matrix)[row], &self.cols_of(matrix)[col]);
+    /// Matrix of the block of a row tuple and a column tuple, given by their indices in lexicographic order.
+    fn tuples(&self, row: usize, col: usize) -> Option<(&SectorMatrix<S>, [TuplePlace; 2])> {
+        let [above, below] = &self.0.sides;
+        let (row, col) = (above.place(row)?, below.place(col)?);
+        let matrix = &self.0.matrices[self.0.matrix_of[row.group as usize]? as usize];
+        (col.group == matrix.groups.1).then_some((matrix, [row, col]))
+    }
+
+    /// Offset of the block of two tuples, given by their indices in lexicographic order, and the number of columns of
+    /// its matrix.
+    pub(crate) fn place(&self, [row, col]: [usize; 2]) -> Option<(usize, usize)> {
+        let (matrix, [row, col]) = self.tuples(row, col)?;
         Some((matrix.offset + row.start * matrix.cols + col.start, matrix.cols))
     }
 
+    /// Number of blocks.
+    pub(crate) fn count(&self) -> usize {
+        self.0.count
+    }
+
     /// Row tuples of a matrix.
-    pub(crate) fn rows_of(&self, matrix: &SectorMatrix<S>) -> &[SectorTuple] {
-        &self.0.sides[0].groups[matrix.groups.0 as usize].rows
+    pub(crate) fn rows_of(&self, matrix: &SectorMatrix<S>) -> GroupTuples<'_, S> {
+        self.0.sides[0].of(matrix.groups.0)
     }
 
     /// Column tuples of a matrix.
-    pub(crate) fn cols_of(&self, matrix: &SectorMatrix<S>) -> &[SectorTuple] {
-        &self.0.sides[1].groups[matrix.groups.1 as usize].rows
+    pub(crate) fn cols_of(&self, matrix: &SectorMatrix<S>) -> GroupTuples<'_, S> {
+        self.0.sides[1].of(matrix.groups.1)
     }
 }
 
 /// Strides of a block of this shape in a matrix with `width` columns.
-pub(crate) fn strides_in(shape: &[usize], rows: usize, width: usize, strides: &mut [usize]) {
+fn strides_in(shape: &[usize], rows: usize, width: usize, strides: &mut [usize]) {
     let mut stride = 1;
     for axis in (0..shape.len()).rev() {
         if axis + 1 == rows {
@@ -314,16 +292,19 @@ impl<S: Sector> StructureTables<S> {
         }
         let (above, below) = legs.split_at(rows_);
         let sides = [SectorTuples::shared(above, op)?, SectorTuples::shared(below, op)?];
-        let (mut matrices, mut count, mut len) = (Vec::new(), 0usize, 0usize);
-        let mut matrix_of = vec![None; sides[0].groups.len()];
-        for (i, group) in sides[0].groups.iter().enumerate() {
+        let [above, below] = [sides[0].groups(), sides[1].groups()];
+        let mut matrices = Vec::with_capacity(above.len().min(below.len()));
+        let (mut count, mut len) = (0usize, 0usize);
+        let mut matrix_of = vec![None; above.len()];
+        for (i, group) in above.iter().enumerate() {
             // The coupled sector of the columns is the flux fused with the inverse of that of the rows.
             let rest = product(flux, inverse(group.charge, op)?, op)?;
-            let Ok(found) = sides[1].groups.binary_search_by_key(&rest, |cols| cols.charge) else {
+            let Ok(found) = below.binary_search_by_key(&rest, |cols| cols.charge) else {
                 continue;
             };
-            let cols = &sides[1].groups[found];
-            let end = group.rows.len().checked_mul(cols.rows.len());
+            let cols = &below[found];
+            let tuples = [sides[0].of(i as u32).len(), sides[1].of(found as u32).len()];
+            let end = tuples[0].checked_mul(tuples[1]);
             let end = end.and_then(|n| n.checked_add(count)).filter(|&n| n <= MOST_BLOCKS);
             let blocks = (count, end.ok_or(TOO_MANY_BLOCKS)?);
             count = blocks.1;
@@ -345,12 +326,9 @@ impl<S: Sector> StructureTables<S> {
     fn make_blocks(&self) -> Vec<SectorBlock> {
         let mut blocks = Vec::with_capacity(self.count);
         for matrix in &self.matrices {
-            let [rows, cols] = [
-                &self.sides[0].groups[matrix.groups.0 as usize].rows,
-                &self.sides[1].groups[matrix.groups.1 as usize].rows,
-            ];
-            for row in rows {
-                for col in cols {
+            let cols: Vec<SectorTuple> = self.sides[1].of(matrix.groups.1).iter().collect();
+            for row in self.sides[0].of(matrix.groups.0).iter() {
+                for col in &cols {
                     let places: SectorIndices =
                         row.places.iter().chain(&col.places).copied().collect();
                     let legs = self.legs.iter().zip(&places);

@@ -12,25 +12,39 @@ mod data;
 mod tensor;
 
 use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 use t4a_diff::{Array, Eager};
 use t4a_einsum::FloatSemiring;
 
+use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::leg::{MOST_BLOCKS, MOST_ELEMENTS};
 use crate::operation::{Contract, ContractOver, Rearrange, one};
 use crate::plan::{ContractionPlan, MatrixView, MoveAxis, Products, RearrangementBuilder};
 
 /// Block structure: partition of each axis, stored blocks and their offsets in the buffer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     legs: Vec<Vec<usize>>,
     blocks: Vec<Vec<u32>>,
     offsets: Vec<usize>,
     len: usize,
+    /// Hash of the legs and blocks, so that plans are found without a pass over the blocks.
+    hash: u64,
 }
+
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// Structure of a product of two block-sparse tensors, and its plan.
+type Contracted = (Arc<Pattern>, Arc<ContractionPlan>);
 
 /// Tensor with the stored blocks of a [`Pattern`]; all other entries are the zero of the semiring.
 #[derive(Clone, Debug)]
@@ -86,7 +100,9 @@ impl Pattern {
         if dense.is_none() {
             return Err(StructuredError::TooLarge { op, what: "entries", limit: usize::MAX });
         }
-        Ok(Self { legs, blocks, offsets, len })
+        let mut hasher = DefaultHasher::new();
+        (&legs, &blocks).hash(&mut hasher);
+        Ok(Self { legs, blocks, offsets, len, hash: hasher.finish() })
     }
 
     /// Block sizes along each axis.
@@ -150,6 +166,30 @@ impl Pattern {
             build.push(offset, offset, false, axes.iter().enumerate().map(axis));
         }
         Some(Rearrange { plan: Arc::new(build.finish(true, true)) })
+    }
+
+    /// [`Pattern::contract`] of shared patterns, cached: equal patterns and axes share one plan.
+    fn contracted(
+        self: &Arc<Self>,
+        other: &Arc<Self>,
+        axes: &[usize],
+        other_axes: &[usize],
+    ) -> Result<Contracted> {
+        let op = "contract";
+        crate::structural::check_axes(op, self.legs.len(), axes)?;
+        crate::structural::check_axes(op, other.legs.len(), other_axes)?;
+        let arguments: SmallVec<[usize; 12]> =
+            [axes.len()].iter().chain(axes).chain(other_axes).copied().collect();
+        let weight = |planned: &Contracted| {
+            let blocks = &planned.0.blocks;
+            planned.1.bytes() + blocks.len() * (size_of::<Vec<u32>>() + 4 * planned.0.legs.len())
+        };
+        let key = (op, self.clone(), other.clone(), arguments);
+        let planned = cached(key, weight, |_| {
+            let (pattern, plan) = self.contract(other, axes, other_axes)?;
+            Ok((Arc::new(pattern), plan))
+        })?;
+        Ok((planned.0.clone(), planned.1.clone()))
     }
 
     /// Contraction over pairs of axes, which have equal block sizes. The result has the free axes of `self`, then
@@ -251,6 +291,8 @@ impl<A: Array> BlockSparseTensor<A> {
 
     /// Contraction over a semiring as one operation; see [`Pattern::contract`].
     ///
+    /// Cost: that of the plan on the first call for equal patterns, then a cache look-up.
+    ///
     /// # Errors
     /// As [`Pattern::contract`]; `DType`.
     pub fn contract(
@@ -260,7 +302,7 @@ impl<A: Array> BlockSparseTensor<A> {
         other_axes: &[usize],
         semiring: FloatSemiring,
     ) -> Result<Self> {
-        let (pattern, plan) = self.pattern.contract(&other.pattern, axes, other_axes)?;
+        let (pattern, plan) = self.pattern.contracted(&other.pattern, axes, other_axes)?;
         if self.data.dtype() != other.data.dtype() {
             let (op, required, given) = ("contract", self.data.dtype(), other.data.dtype());
             return Err(StructuredError::DType { op, required, given });
@@ -270,6 +312,6 @@ impl<A: Array> BlockSparseTensor<A> {
             FloatSemiring::Standard => one(&Contract { plan }, &operands)?,
             semiring => one(&ContractOver { plan, semiring }, &operands)?,
         };
-        Self::new(Arc::new(pattern), data)
+        Self::new(pattern, data)
     }
 }

@@ -10,6 +10,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::error::{Result, StructuredError};
 
@@ -253,6 +254,12 @@ impl RearrangementBuilder {
         Self { from_len, to_len, moves: Vec::new(), axes: Vec::new(), elements: 0 }
     }
 
+    /// [`RearrangementBuilder::new`] with room for this number of moves.
+    pub(crate) fn with_capacity(from_len: usize, to_len: usize, moves: usize) -> Self {
+        let (moves, axes) = (Vec::with_capacity(moves), Vec::with_capacity(3 * moves));
+        Self { moves, axes, ..Self::new(from_len, to_len) }
+    }
+
     /// Number of moves so far.
     pub(crate) fn count(&self) -> u32 {
         self.moves.len() as u32
@@ -267,22 +274,35 @@ impl RearrangementBuilder {
         negative: bool,
         axes: impl Iterator<Item = MoveAxis>,
     ) {
+        let mut axes: SmallVec<[MoveAxis; 6]> = axes.filter(|axis| axis.size != 1).collect();
+        axes.sort_by_key(|axis| std::cmp::Reverse((axis.to, axis.from)));
+        self.push_sorted(from, to, negative, axes.into_iter());
+    }
+
+    /// [`RearrangementBuilder::push`] of axes in descending order of their strides in y; axes of size 1 may be anywhere.
+    #[inline]
+    pub(crate) fn push_sorted(
+        &mut self,
+        from: usize,
+        to: usize,
+        negative: bool,
+        axes: impl Iterator<Item = MoveAxis>,
+    ) {
         let first = self.axes.len();
-        self.axes.extend(axes.filter(|axis| axis.size != 1));
-        self.axes[first..].sort_by_key(|axis| std::cmp::Reverse((axis.to, axis.from)));
-        let mut last = first;
-        for i in first + 1..self.axes.len() {
-            let (outer, inner) = (self.axes[last], self.axes[i]);
+        let (mut elements, mut last) = (1, None);
+        for inner in axes.filter(|axis| axis.size != 1) {
+            elements *= inner.size;
+            let Some(outer) = last.replace(inner) else { continue };
             let behind = inner.size * inner.from == outer.from && inner.size * inner.to == outer.to;
             if behind {
-                self.axes[last] = MoveAxis { size: outer.size * inner.size, ..inner };
+                last = Some(MoveAxis { size: outer.size * inner.size, ..inner });
             } else {
-                last += 1;
-                self.axes[last] = inner;
+                debug_assert!(outer.to >= inner.to, "sorted axes");
+                self.axes.push(outer);
             }
         }
-        self.axes.truncate((last + 1).min(self.axes.len()));
-        self.elements += self.axes[first..].iter().map(|axis| axis.size).product::<usize>();
+        self.axes.extend(last);
+        self.elements += elements;
         let rank = (self.axes.len() - first) as u32;
         self.moves.push(BlockMove { from, to, negative, first: first as u32, rank });
     }

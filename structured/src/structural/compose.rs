@@ -6,11 +6,12 @@ use smallvec::SmallVec;
 
 use super::check_axes;
 use crate::error::{Result, StructuredError};
-use crate::leg::{Leg, SectorIndices};
+use crate::leg::Leg;
 use crate::operation::Rearrange;
 use crate::plan::{MoveAxis, RearrangementBuilder};
 use crate::sector::Sector;
 use crate::spec::{BlockDims, SectorBlock, Spec};
+use crate::tuples::SectorIndices;
 
 impl<S: Sector> Spec<S> {
     /// Block with one given sector per leg.

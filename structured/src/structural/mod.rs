@@ -4,6 +4,7 @@
 //! ```text
 //! signs      parities of blocks, inversions, reversal
 //! permute    permute, repartition, conj, dagger, twist, flip
+//! reorder    rearrangement of blocks by a permutation of legs
 //! fuse       fuse and split
 //! trace      traces over pairs of legs
 //! contract   contraction of two tensors
@@ -24,11 +25,13 @@ mod dense;
 mod fuse;
 mod network;
 mod permute;
+mod reorder;
 mod restrict;
 mod signs;
 mod trace;
 
 pub(crate) use dense::uncovered;
+use reorder::permuted;
 pub(crate) use restrict::leading;
 
 use std::sync::Arc;
@@ -38,9 +41,9 @@ use smallvec::SmallVec;
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::operation::Rearrange;
-use crate::plan::{MoveAxis, Rearrangement, RearrangementBuilder};
+use crate::plan::Rearrangement;
 use crate::sector::Sector;
-use crate::spec::{BlockDims, Spec, strides_in};
+use crate::spec::Spec;
 
 /// Arguments that determine a plan, besides the structures.
 pub(crate) type PlanArguments = SmallVec<[u32; 12]>;
@@ -68,41 +71,4 @@ pub(crate) fn check_axes(op: &'static str, rank: usize, axes: &[usize]) -> Resul
         }
     }
     Ok(())
-}
-
-/// Maps every block of x to the block of `to` whose axis `k` is axis `axes[k]` of x. `negative` returns true for the
-/// sector indices of a block of x whose sign changes.
-///
-/// Cost: some tens of nanoseconds per block, which dominates the cost of a new plan. Blocks are located by the
-/// indices of their row and column tuples, without a list of all blocks.
-fn permuted<S: Sector>(
-    from: &Spec<S>,
-    to: &Spec<S>,
-    axes: &[usize],
-    negative: impl Fn(&[u32]) -> bool,
-) -> Rearrangement {
-    let rank = axes.len();
-    let mut build = RearrangementBuilder::new(from.len(), to.len());
-    let mut places = SmallVec::<[u32; 6]>::from_elem(0, rank);
-    let [mut shape, mut own, mut shape_of_x, mut of_x] =
-        [(); 4].map(|()| BlockDims::from_elem(0, rank));
-    for matrix in to.matrices() {
-        for row in to.rows_of(matrix) {
-            // Blocks of the result are visited in storage order, so that writes are sequential.
-            for col in to.cols_of(matrix) {
-                for (k, &place) in row.places.iter().chain(&col.places).enumerate() {
-                    shape[k] = to.legs()[k].sectors()[place as usize].1;
-                    places[axes[k]] = place;
-                    shape_of_x[axes[k]] = shape[k];
-                }
-                let Some((start, width)) = from.place(places.iter().copied()) else { continue };
-                strides_in(&shape, to.rows(), matrix.cols, &mut own);
-                strides_in(&shape_of_x, from.rows(), width, &mut of_x);
-                let axis = |k: usize| MoveAxis { size: shape[k], from: of_x[axes[k]], to: own[k] };
-                let offset = matrix.offset + row.start * matrix.cols + col.start;
-                build.push(start, offset, negative(&places), (0..rank).map(axis));
-            }
-        }
-    }
-    build.finish(true, true)
 }

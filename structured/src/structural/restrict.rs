@@ -94,7 +94,7 @@ impl<S: Sector> Spec<S> {
         let starts = leg.starts();
         let mut build = RearrangementBuilder::new(leg.dim(), self.len());
         for matrix in self.matrices() {
-            for row in self.rows_of(matrix) {
+            for row in self.rows_of(matrix).iter() {
                 let axis = MoveAxis { size: row.size, from: 1, to: matrix.cols + 1 };
                 let from = starts[row.places[0] as usize];
                 build.push(from, matrix.offset, false, [axis].into_iter());

@@ -220,7 +220,8 @@ fn contractions_by_panels_are_those_of_whole_matrices() {
     let site = Leg::new([(U1(-1), 1), (U1(1), 1)], out).unwrap();
     let wire = Leg::new([(U1(-2), 1), (U1(0), 3), (U1(2), 1)], out).unwrap();
     let many = Leg::new([(U1(0), 9), (U1(1), 12)], into).unwrap();
-    let (l, r) = (bond(40, out).unwrap(), bond(33, into).unwrap());
+    // More elements than the bound below which a contraction has no panels.
+    let (l, r) = (bond(60, out).unwrap(), bond(50, into).unwrap());
     let spec = |legs: Vec<Leg<U1>>, rows| Spec::new(legs, U1(0), rows).unwrap();
     // Operator on few states and inner axes: panels of rows of C; as right operand, panels of columns of C.
     let x = spec(vec![l.clone(), wire.clone(), site.clone(), r.clone()], 2);
@@ -239,10 +240,11 @@ fn contractions_by_panels_are_those_of_whole_matrices() {
     }
     // Odd legs: moves with signs. Coupled sectors without contracted states: zeros among the panels.
     let leg = |q: &[i32], n, d| Leg::new(q.iter().map(|&q| (FermionNumber(q), n)), d).unwrap();
-    let a = vec![leg(&[0, 1, 2], 17, out), leg(&[0, 1, 3], 9, out), leg(&[0, 1, 2], 6, into)];
-    let b = vec![leg(&[0, 1, 2], 17, into), leg(&[1, 2, 4], 4, out), leg(&[0, 1, 2], 6, out)];
+    let a = vec![leg(&[0, 1, 2], 35, out), leg(&[0, 1, 3], 12, out), leg(&[0, 1, 2], 20, into)];
+    let b = vec![leg(&[0, 1, 2], 35, into), leg(&[1, 2, 4], 4, out), leg(&[0, 1, 2], 20, out)];
     let a = Spec::new(a, FermionNumber(0), 1).unwrap();
     let b = Spec::new(b, FermionNumber(0), 2).unwrap();
+    assert!(x.len().min(a.len()) > 1 << 15);
     kernels_agree(&a.contract(&b, &[0, 2], &[0, 2]).unwrap().1, 2, 7);
     kernels_agree(&a.contract(&b, &[2], &[2]).unwrap().1, 2, 7);
 }

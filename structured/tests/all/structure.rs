@@ -102,6 +102,29 @@ fn all(x: &BlockSparseTensor) -> Vec<f64> {
 }
 
 #[test]
+fn products_of_equal_patterns_share_their_plan() {
+    // A block of one element beside a large one, as at the edge of a spectrum.
+    let tensor = |seed| {
+        let legs = vec![vec![1, 50], vec![1, 50]];
+        let pattern = Pattern::new(legs, vec![vec![0, 0], vec![1, 1]]).unwrap();
+        let generator = Generator::new(seed);
+        BlockSparseTensor::random(pattern.into(), DType::F64, &generator).unwrap()
+    };
+    let (a, b) = (tensor(1), tensor(2));
+    let product = |i, j| a.contract(&b, &[i], &[j], FloatSemiring::Standard).unwrap();
+    // Results with the same object as pattern have one plan.
+    assert!(Arc::ptr_eq(product(1, 0).pattern(), product(1, 0).pattern()));
+    let again = tensor(1).contract(&tensor(2), &[1], &[0], FloatSemiring::Standard).unwrap();
+    assert!(Arc::ptr_eq(product(1, 0).pattern(), again.pattern()));
+    let dense = [&a, &b].map(|x| x.to_dense().unwrap().into_tensor().unwrap());
+    for (text, i, j) in [("ik,kj->ij", 1, 0), ("ki,kj->ij", 0, 0), ("ik,jk->ij", 1, 1)] {
+        close(&all(&product(i, j)), &numbers(&einsum(text, &[&dense[0], &dense[1]])));
+    }
+    let far = a.contract(&b, &[1], &[1 << 32], FloatSemiring::Standard);
+    assert!(matches!(far, Err(StructuredError::Axis { .. })));
+}
+
+#[test]
 fn block_patterns_against_dense_tensors() {
     let [a, b] = blocks();
     let zip = |f: fn(f64, f64) -> f64| -> Vec<f64> {
