@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! rows   Heisenberg chain, U(1), N = 100, D = 64, 256, 512; Hubbard chain at U = 4, U(1)², N = 50, D = 256
-//! plans  the share of a sweep that plans take: the first sweep after plans are forgotten beside the next one
+//! cold   first sweep after all structures and plans are dropped; warm: the faster of the next two
+//! plans  share of a cold sweep that plans take: 1 − warm / cold
 //! ```
 //!
-//! The first argument is the largest D. Four applications of the effective operator per pair of sites.
+//! Arguments: `[heisenberg|hubbard] [D] [THREADS]` for one row; without them all rows, with one thread and two. Four
+//! applications of the effective operator per pair of sites. `peers/table.py` runs the rows in turns with TeNPy.
 
 use t4a_algebra::parallel;
 use t4a_networks::sites::{Sites, electron, spin_half};
@@ -33,7 +35,8 @@ fn hubbard(n: usize) -> Sum<t4a_structured::Product<t4a_structured::U1, t4a_stru
     h
 }
 
-fn row<S: Sector>(name: &str, h: &Sum<S>, dim: usize) {
+fn row<S: Sector>(name: &str, h: &Sum<S>, dim: usize, threads: &[usize]) {
+    parallel::set_threads(threads[0]);
     let n = h.sites().len();
     let start = Mps::product(h.sites(), ["Up", "Dn"].into_iter().cycle().take(n)).unwrap();
     let operator = h.mpo().unwrap();
@@ -43,25 +46,36 @@ fn row<S: Sector>(name: &str, h: &Sum<S>, dim: usize) {
     while last.bond_dim < dim && last.step < 8 {
         last = search.sweep().unwrap();
     }
-    for threads in [1, 2] {
+    for &threads in threads {
         parallel::set_threads(threads);
         clear_plans();
-        let cold = search.sweep().unwrap();
-        let warm = search.sweep().unwrap();
+        let cold = search.sweep().unwrap().seconds;
+        let (first, last) = (search.sweep().unwrap(), search.sweep().unwrap());
+        let warm = first.seconds.min(last.seconds);
         println!(
-            "{name:<12} D {:>4}  threads {threads}  cold {:>8.3} s  warm {:>8.3} s  energy {:.10}",
-            warm.bond_dim, cold.seconds, warm.seconds, warm.energy
+            "{name:<10} D {:>4}  threads {threads}  cold {cold:>8.3} s  warm {warm:>8.3} s  plans {:>5.3}  energy {:.10}",
+            last.bond_dim,
+            1.0 - warm / cold,
+            last.energy
         );
     }
 }
 
 fn main() {
-    let arguments: Vec<usize> = std::env::args().filter_map(|x| x.parse().ok()).collect();
-    let most = arguments.first().copied().unwrap_or(512);
-    for dim in [64, 256, 512].into_iter().filter(|&dim| dim <= most) {
-        row("Heisenberg", &heisenberg(100), dim);
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let number = |i: usize| arguments.get(i).and_then(|x| x.parse::<usize>().ok());
+    let model = arguments.first().map(String::as_str);
+    let threads = number(2).map_or(vec![1, 2], |threads| vec![threads]);
+    let is_given = |name, dim| {
+        model.is_none_or(|given| given == name) && number(1).is_none_or(|given| given == dim)
+    };
+    for dim in [64, 256, 512] {
+        if is_given("heisenberg", dim) {
+            row("heisenberg", &heisenberg(100), dim, &threads);
+        }
     }
-    if most >= 256 {
-        row("Hubbard", &hubbard(50), 256);
+    if is_given("hubbard", 256) {
+        row("hubbard", &hubbard(50), 256, &threads);
     }
 }

@@ -1,11 +1,11 @@
 """Sweeps of the bench `networks` with TeNPy: seconds of a two-site sweep to the right and back.
 
     pip install physics-tenpy
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 networks/benches/peers/tenpy_dmrg.py [heisenberg|hubbard] D SWEEPS [combine]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 networks/benches/peers/tenpy_dmrg.py [heisenberg|hubbard] D SWEEPS [combine|separate]
 
 Four Lanczos applications per pair of sites, no mixer, f64; the best of the given number of sweeps after the bond dimension
-is reached. `combine` fuses the legs of both sites; without the argument both ways are measured. The last column is the peak
-memory of the process.
+is reached. `combine` fuses the legs of both sites, `separate` does not; without the argument both ways are
+measured. The last column is the peak memory of the process.
 """
 
 import resource
@@ -66,5 +66,6 @@ def row(name, dim, combine, sweeps):
 if __name__ == "__main__":
     print("tenpy", tenpy.__version__, "compiled", optimization.have_cython_functions)
     name, dim, sweeps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    for combine in [True] if "combine" in sys.argv else [False, True]:
+    ways = {"combine": [True], "separate": [False]}.get(sys.argv[-1], [False, True])
+    for combine in ways:
         row(name, dim, combine, sweeps)
