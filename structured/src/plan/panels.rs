@@ -21,8 +21,12 @@ const MANY_ELEMENTS: usize = 1 << 16;
 const MANY_ROWS: usize = 256;
 /// Maximum size of the panel memory of a thread, in elements; longer panels are not faster.
 const MOST_ELEMENTS: usize = 1 << 20;
-/// Minimum number of moved elements for which panels are used. Fewer fit the L2 cache as a whole (bench `graded`).
-const WORTHWHILE: usize = 1 << 15;
+/// Minimum number of moved elements for which panels are used.
+const WORTHWHILE: usize = 1 << 10;
+/// Contractions with fewer moved elements and fewer multiply-adds than these have no panels either: their buffers fit the L2
+/// cache, and panels would take longer to plan than they save (bench `graded`, D = 64).
+const FEW_MOVED: usize = 1 << 15;
+const FEW_STEPS: usize = 1 << 20;
 
 /// Dimensions up to this size are short.
 pub(crate) const SHORT: usize = 8;
@@ -106,7 +110,9 @@ impl ContractionPanels {
         let (operand, moves) = moved.max_by_key(|(_, moves)| moves.elements())?;
         let products = plan.products();
         let start = |one: &BlockMove| if operand == 2 { one.from } else { one.to };
-        if moves.elements() < WORTHWHILE
+        let few = moves.elements() < FEW_MOVED && products.steps() < FEW_STEPS;
+        if few
+            || moves.elements() < WORTHWHILE
             || !moves.is_disjoint()
             || !moves.moves().is_sorted_by_key(start)
         {
