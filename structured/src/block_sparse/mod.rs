@@ -44,7 +44,7 @@ impl Hash for Pattern {
 }
 
 /// Structure of a product of two block-sparse tensors, and its plan.
-type Contracted = (Arc<Pattern>, Arc<ContractionPlan>);
+type PlannedProduct = (Arc<Pattern>, Arc<ContractionPlan>);
 
 /// Tensor with the stored blocks of a [`Pattern`]; all other entries are the zero of the semiring.
 #[derive(Clone, Debug)]
@@ -174,13 +174,13 @@ impl Pattern {
         other: &Arc<Self>,
         axes: &[usize],
         other_axes: &[usize],
-    ) -> Result<Contracted> {
+    ) -> Result<PlannedProduct> {
         let op = "contract";
         crate::structural::check_axes(op, self.legs.len(), axes)?;
         crate::structural::check_axes(op, other.legs.len(), other_axes)?;
         let arguments: SmallVec<[usize; 12]> =
             [axes.len()].iter().chain(axes).chain(other_axes).copied().collect();
-        let weight = |planned: &Contracted| {
+        let weight = |planned: &PlannedProduct| {
             let blocks = &planned.0.blocks;
             planned.1.bytes() + blocks.len() * (size_of::<Vec<u32>>() + 4 * planned.0.legs.len())
         };

@@ -70,7 +70,7 @@ struct LongAxis {
 
 /// Part of a sector, or of sectors of several legs.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct TuplePart {
     /// Summands of the numbers of the row tuple and of the column tuple of x.
     numbers: [usize; 2],
     /// First state among those of the coupled sector; for tuples of a whole side.
@@ -78,13 +78,13 @@ struct Part {
 }
 
 /// Parts of some tuples; for each of them, factors of the sizes and strides of all long axes.
-struct Parts {
-    tuples: Vec<Part>,
+struct TupleParts {
+    tuples: Vec<TuplePart>,
     axes: Vec<MoveAxis>,
     rank: usize,
 }
 
-impl Parts {
+impl TupleParts {
     /// No tuple yet; memory for this number of them.
     fn with_room(tuples: usize, rank: usize) -> Self {
         let axes = Vec::with_capacity(tuples * rank);
@@ -94,7 +94,7 @@ impl Parts {
     /// The empty tuple.
     fn one(rank: usize) -> Self {
         let axes = vec![MoveAxis { size: 1, from: 1, to: 1 }; rank];
-        Self { tuples: vec![Part { numbers: [0, 0], start: 0 }], axes, rank }
+        Self { tuples: vec![TuplePart { numbers: [0, 0], start: 0 }], axes, rank }
     }
 
     #[inline]
@@ -104,9 +104,9 @@ impl Parts {
 
     /// Adds the combination of a tuple of `a` and a tuple of `b`.
     #[inline]
-    fn push(&mut self, (a, i): (&Parts, usize), (b, j): (&Parts, usize), start: usize) {
+    fn push(&mut self, (a, i): (&TupleParts, usize), (b, j): (&TupleParts, usize), start: usize) {
         let (x, y) = (a.tuples[i].numbers, b.tuples[j].numbers);
-        self.tuples.push(Part { numbers: [x[0] + y[0], x[1] + y[1]], start });
+        self.tuples.push(TuplePart { numbers: [x[0] + y[0], x[1] + y[1]], start });
         let product = |(a, b): (&MoveAxis, &MoveAxis)| MoveAxis {
             size: a.size * b.size,
             from: a.from * b.from,
@@ -116,8 +116,8 @@ impl Parts {
     }
 
     /// All pairs of tuples.
-    fn outer(self, other: &Parts) -> Parts {
-        let mut all = Parts::with_room(self.tuples.len() * other.tuples.len(), self.rank);
+    fn outer(self, other: &TupleParts) -> TupleParts {
+        let mut all = TupleParts::with_room(self.tuples.len() * other.tuples.len(), self.rank);
         for i in 0..self.tuples.len() {
             (0..other.tuples.len()).for_each(|j| all.push((&self, i), (other, j), 0));
         }
@@ -127,7 +127,7 @@ impl Parts {
 
 /// For each axis of y, the parts of its sectors.
 struct LegParts {
-    legs: Vec<Parts>,
+    legs: Vec<TupleParts>,
     /// In the order of y.
     long: Vec<LongAxis>,
 }
@@ -150,11 +150,11 @@ impl LegParts {
         let long: Vec<LongAxis> = long.collect();
         let part = |(axis, leg): (usize, &Leg<S>)| {
             let axis_of_x = axes[axis];
-            let mut parts = Parts::with_room(leg.sectors().len(), long.len());
+            let mut parts = TupleParts::with_room(leg.sectors().len(), long.len());
             for (place, &(_, states)) in leg.sectors().iter().enumerate() {
                 let mut numbers = [0, 0];
                 numbers[side_of_x(axis_of_x)] = place * weights[axis_of_x];
-                parts.tuples.push(Part { numbers, start: 0 });
+                parts.tuples.push(TuplePart { numbers, start: 0 });
                 // The stride of an axis is the product of the sizes of those behind it on its side.
                 let factor = |is_factor: bool| if is_factor { states } else { 1 };
                 parts.axes.extend(long.iter().map(|other| MoveAxis {
@@ -174,26 +174,29 @@ impl LegParts {
     /// Parts of the tuples of these axes.
     fn side(&self, axes: Range<usize>) -> SideParts {
         let legs = &self.legs[axes];
-        let all = |legs: &[Parts]| legs.iter().fold(Parts::one(self.long.len()), Parts::outer);
-        let count = |legs: &[Parts]| legs.iter().map(|leg| leg.tuples.len()).product::<usize>();
+        let all = |legs: &[TupleParts]| {
+            legs.iter().fold(TupleParts::one(self.long.len()), TupleParts::outer)
+        };
+        let count =
+            |legs: &[TupleParts]| legs.iter().map(|leg| leg.tuples.len()).product::<usize>();
         let entries = |&k: &usize| count(&legs[..k]).saturating_add(count(&legs[k..]));
         let middle = (0..=legs.len()).min_by_key(entries).unwrap_or(0);
         let [leading, trailing] = [all(&legs[..middle]), all(&legs[middle..])];
-        SideParts { leading, trailing, of: Parts::with_room(64, self.long.len()) }
+        SideParts { leading, trailing, of: TupleParts::with_room(64, self.long.len()) }
     }
 }
 
 /// Parts of the tuples of one side of y.
 struct SideParts {
     /// All tuples of the first legs, and of the other ones.
-    leading: Parts,
-    trailing: Parts,
+    leading: TupleParts,
+    trailing: TupleParts,
     /// The tuples of one matrix.
-    of: Parts,
+    of: TupleParts,
 }
 
 impl SideParts {
-    fn fill<S>(&mut self, tuples: GroupTuples<'_, S>) -> &Parts {
+    fn fill<S>(&mut self, tuples: GroupTuples<'_, S>) -> &TupleParts {
         self.of.tuples.clear();
         self.of.axes.clear();
         let count = self.trailing.tuples.len();
