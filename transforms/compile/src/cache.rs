@@ -9,6 +9,7 @@ use burn_backend::Backend;
 use burn_t4a::ext::tree::Structure;
 
 use crate::archive::{ArchivedProgram, load, save};
+use crate::engine;
 use crate::error::{CompileError, Result, caught};
 use crate::key::{Key, Names};
 use crate::program::Program;
@@ -45,7 +46,7 @@ impl<B: Backend> Recorded<B> {
         fused: bool,
         loaded: bool,
     ) -> Arc<Self> {
-        let program = Program::new(&source, fused);
+        let program = engine::program(&source, fused);
         Arc::new(Self { program, source, structure, loaded })
     }
 }

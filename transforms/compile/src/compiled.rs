@@ -9,6 +9,7 @@ use burn_t4a::ext::tree::Tree;
 
 use crate::backend::Traced;
 use crate::cache::{Cache, CachedProgram, Counters, Recorded, lock};
+use crate::engine;
 use crate::error::{Result, caught};
 use crate::explain::draw;
 use crate::key::{Key, Names};
@@ -169,7 +170,7 @@ where
     }
 
     fn replay(recorded: &Recorded<B>, leaves: Vec<AnyPrimitive<B>>) -> Result<O::On<B>> {
-        let run = || recorded.program.run(leaves, recorded.loaded);
+        let run = || engine::run(&recorded.program, leaves, recorded.loaded);
         let all = if recorded.loaded { caught("a loaded program", run)? } else { run() }?;
         build(&recorded.structure, all)
     }

@@ -42,6 +42,7 @@
 // trace       execution of a function under a recording
 // simplify    removal of identity operations; constants of one repeated number
 // program     dead code and common subexpression elimination, liveness; the interpreter loop
+// engine      programs over the engine's tensors, compiled in this crate
 // fuse        fusion of elementwise instructions
 // scan        a recorded body over an arena, for any number of steps
 // key         cache key of a program
@@ -57,6 +58,7 @@ mod backend;
 mod cache;
 mod call;
 mod compiled;
+mod engine;
 mod error;
 mod explain;
 mod export;

@@ -194,7 +194,7 @@ impl<B: Backend> Program<B> {
     }
 
     /// Executes the program. If `checked`, shape and dtype of every result are compared with the recording.
-    pub(crate) fn run(
+    pub(crate) fn interpret(
         &self,
         inputs: Vec<AnyPrimitive<B>>,
         checked: bool,

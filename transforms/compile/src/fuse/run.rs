@@ -147,7 +147,7 @@ pub(crate) fn is_engine<B: Backend>() -> bool {
 pub(crate) fn same<X: 'static, Y: 'static>(x: X) -> Y {
     let mut x = Some(x);
     let y = (&mut x as &mut dyn Dynamic).downcast_mut::<Option<Y>>().and_then(Option::take);
-    y.unwrap_or_else(|| unreachable!("groups are made of the engine's tensors only"))
+    y.unwrap_or_else(|| unreachable!("both names are of one type"))
 }
 
 /// True if a tensor of the engine has one element that is repeated along all axes.

@@ -41,6 +41,7 @@ use t4a_scan::body::at;
 
 use crate::backend::Traced;
 use crate::call::Call;
+use crate::engine;
 use crate::fuse::is_engine;
 use crate::operation::{Function, WithPrograms, any, operand, value};
 use crate::recording::{
@@ -51,13 +52,13 @@ use crate::trace::{Source, parts, traced};
 use stepwise::Stepwise;
 
 /// Recorded body. Its inputs are consts, carry, x and the captured values, in this order.
-struct RecordedBody<B: Operations> {
-    source: Source<B>,
-    captured: Flat<Floats<Traced<B>>>,
+pub(crate) struct RecordedBody<B: Operations> {
+    pub(crate) source: Source<B>,
+    pub(crate) captured: Flat<Floats<Traced<B>>>,
     /// Number of consts, of carries and of xs.
-    counts: [usize; 3],
-    length: usize,
-    reverse: bool,
+    pub(crate) counts: [usize; 3],
+    pub(crate) length: usize,
+    pub(crate) reverse: bool,
 }
 
 /// Inner tensor, and its value in a recording, if any.
@@ -157,7 +158,15 @@ impl<B: Operations> RecordedBody<B> {
     }
 }
 
-/// Executable form of a body: over an arena of f32 or f64, or stepwise.
+/// Executable form of a body.
+pub(crate) trait ExecuteBody<B: Operations>: Send + Sync {
+    /// Reason in the scan report.
+    fn reason(&self) -> &'static str;
+    /// Final carry and ys. The operands are consts, the initial carry, xs and the captured values.
+    fn run(&self, operands: Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>>;
+}
+
+/// Form of a body: over an arena of f32 or f64, or stepwise.
 enum CompiledBody<B: Operations> {
     F32(build::ScanProgram<f32, B>),
     F64(build::ScanProgram<f64, B>),
@@ -175,8 +184,9 @@ impl<B: Operations> CompiledBody<B> {
         };
         in_arena.unwrap_or_else(|| Self::Stepwise(Stepwise::new(body)))
     }
+}
 
-    /// Reason in the scan report.
+impl<B: Operations> ExecuteBody<B> for CompiledBody<B> {
     fn reason(&self) -> &'static str {
         let coded = match self {
             Self::F32(x) => x.is_coded(),
@@ -193,6 +203,11 @@ impl<B: Operations> CompiledBody<B> {
             Self::Stepwise(x) => x.run(operands),
         }
     }
+}
+
+/// Compiles the body of a scan.
+pub(crate) fn executable<B: Operations>(body: &RecordedBody<B>) -> Arc<dyn ExecuteBody<B>> {
+    Arc::new(CompiledBody::new(body))
 }
 
 /// Executes `run` and records it as one instruction, with the programs of its bodies unless an export cannot express it.
@@ -248,12 +263,11 @@ impl<B: Operations> ScanBackend for Traced<B> {
                 return steps.run(&consts, init, &xs);
             }
         };
-        let compiled = CompiledBody::new(&body);
+        let compiled = engine::body(&body);
         let reason = compiled.reason();
         options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
         let all = consts.iter().chain(&init).chain(&xs).chain(&body.captured);
-        let (compiled, counts) = (Arc::new(compiled), body.counts);
-        let nested = NestedPrograms::Scan(body.loop_body());
+        let (counts, nested) = (body.counts, NestedPrograms::Scan(body.loop_body()));
         let run = move |operands| compiled.run(operands);
         let mut all = instruction("scan", Some(nested), all, run)?;
         let ys = all.split_off(counts[1]);

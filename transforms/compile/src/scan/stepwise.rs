@@ -7,19 +7,19 @@ use burn_t4a::ext::tree::Structure;
 use t4a_tensor::TensorError;
 
 use super::RecordedBody;
+use crate::engine;
 use crate::operation::{any, value};
-use crate::program::Program;
 use crate::tensor::AnyPrimitive;
 
 /// Steps that run the program of the body. Their consts are those of the body, then its captured values.
 pub(super) fn steps<B: Operations>(body: &RecordedBody<B>) -> Steps<Floats<B>> {
     let [consts, carries, xs] = body.counts;
-    let program = Program::new(&body.source, true);
+    let program = engine::program(&body.source, true);
     let step = move |mut all: Flat<Floats<B>>, carry: Flat<Floats<B>>, x: Flat<Floats<B>>| {
         let captured = all.split_off(consts);
         let inputs = all.into_iter().chain(carry).chain(x).chain(captured).map(any).collect();
         let failed = |error| ScanError::from(TensorError::value("scan", format!("{error}")));
-        let mut results = program.run(inputs, false).map_err(failed)?;
+        let mut results = engine::run(&program, inputs, false).map_err(failed)?;
         let y = results.split_off(carries);
         let flat = |all: Vec<AnyPrimitive<B>>| all.into_iter().map(value).collect();
         Ok((flat(results), flat(y)))
