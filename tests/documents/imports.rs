@@ -1,7 +1,8 @@
 //! Examples of the documentation of Burn's faces import only crates that a program has among its dependencies.
 
 /// Folders with the documentation of a user's crates.
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
+    "face",
     "burn-t4a/src",
     "burn-022/ext/src",
     "transforms/src",
@@ -32,12 +33,17 @@ fn examples_import_crates_of_a_user() {
     super::files(super::root(), &mut files);
     for file in files {
         let path = file.display().to_string();
-        if !path.ends_with(".rs") || !FOLDERS.iter().any(|folder| path.starts_with(folder)) {
+        // Examples of one version of Burn are in Markdown files.
+        let is_example = path.ends_with(".md");
+        if !(path.ends_with(".rs") || is_example)
+            || !FOLDERS.iter().any(|folder| path.starts_with(folder))
+        {
             continue;
         }
         let text = std::fs::read_to_string(super::root().join(&file)).expect("a source");
         for (number, line) in text.lines().enumerate() {
-            let Some(name) = import(line) else { continue };
+            let line = if is_example { format!("/// {line}") } else { line.to_owned() };
+            let Some(name) = import(&line) else { continue };
             count += 1;
             if !CRATES.contains(&name) && !MODULES.contains(&name) {
                 problems.push(format!("{path}:{}: {name}", number + 1));

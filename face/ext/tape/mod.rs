@@ -26,6 +26,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+#[cfg(burn_line = "0.21")]
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn_autodiff::grads::Gradients;
@@ -36,6 +37,14 @@ use burn_backend::{Backend, FloatDType, Shape, TensorMetadata};
 use crate::ext::line::float_device;
 #[cfg(burn_line = "0.21")]
 pub use passes::released;
+/// Names of Burn 0.22 for rules on primitives, which the crate `burn` does not export.
+#[cfg(burn_line = "0.22")]
+#[doc(no_inline)]
+pub use {
+    burn_autodiff::{Autodiff, checkpoint::strategy::NoCheckpointing},
+    burn_backend::{Scalar, ops::FloatTensorOps},
+    burn_dispatch::backends::Flex,
+};
 
 /// A tensor on the tape: the float primitive of `Autodiff<B, C>`.
 pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
@@ -95,6 +104,7 @@ where
 /// Outputs without a derivative, such as indices, are returned through a captured variable of `forward`.
 ///
 #[cfg_attr(burn_line = "0.21", doc = include_str!("record_many_0_21.md"))]
+#[cfg_attr(burn_line = "0.22", doc = include_str!("record_many_0_22.md"))]
 ///
 /// # Errors
 /// Errors of `forward`; nothing is recorded in that case.
