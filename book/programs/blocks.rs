@@ -1,6 +1,11 @@
-//! Code blocks of Markdown files.
+//! Code blocks of Markdown files, for two packages: `t4a-book`, and `burn-t4a-gpu-book` of the workspace `gpu`.
 
 use std::path::{Path, PathBuf};
+
+/// Language of the blocks that a package runs. Those marked `gpu` are for a GPU backend of Burn.
+pub fn language() -> &'static str {
+    if env!("CARGO_PKG_NAME") == "t4a-book" { "rust" } else { "rust,gpu" }
+}
 
 /// A code block of Rust that is compiled and run.
 pub struct CodeBlock {
@@ -22,36 +27,38 @@ pub struct ExpectedOutput {
 
 /// README and the chapters, in the order of their names.
 pub fn documents() -> Vec<PathBuf> {
-    let book = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let chapters = std::fs::read_dir(book.join("src")).expect("the folder of the chapters");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = package.ancestors().find(|folder| folder.join("book/src").is_dir());
+    let root = root.expect("the folder of the repository");
+    let chapters = std::fs::read_dir(root.join("book/src")).expect("the folder of the chapters");
     let chapters = chapters.map(|entry| entry.expect("an entry").path());
     let mut all: Vec<_> =
         chapters.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
-    all.push(book.join("../README.md"));
+    all.push(root.join("README.md"));
     all.sort();
     all
 }
 
-/// All Rust blocks of a document, except for those marked `ignore`.
+/// Rust blocks of a document for this package.
 pub fn blocks(path: &Path) -> Vec<CodeBlock> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let file = path.file_stem().expect("a name").to_string_lossy().to_lowercase().replace('-', "_");
-    parse(&file, &text)
+    parse(&file, language(), &text)
 }
 
-fn parse(file: &str, text: &str) -> Vec<CodeBlock> {
+fn parse(file: &str, language: &str, text: &str) -> Vec<CodeBlock> {
     let (mut found, mut lines) = (Vec::<CodeBlock>::new(), text.lines().enumerate());
     // True while a text block would be the output of the last program.
     let mut expects_output = false;
     while let Some((number, line)) = lines.next() {
-        let Some(language) = line.strip_prefix("```") else {
+        let Some(opened) = line.strip_prefix("```") else {
             expects_output &= line.trim().is_empty();
             continue;
         };
         let body = lines.by_ref().map(|(_, line)| line).take_while(|line| !line.starts_with("```"));
         let body: String = body.map(|line| format!("{line}\n")).collect();
-        match (language, found.last_mut()) {
-            ("rust", _) => {
+        match (opened, found.last_mut()) {
+            _ if opened == language => {
                 let shown = |line: &str| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n";
                 let code = body.lines().map(shown).collect();
                 let name = format!("{file}_{}", number + 1);
@@ -62,7 +69,7 @@ fn parse(file: &str, text: &str) -> Vec<CodeBlock> {
             }
             _ => {}
         }
-        expects_output = language == "rust";
+        expects_output = opened == language;
     }
     found
 }
@@ -70,7 +77,8 @@ fn parse(file: &str, text: &str) -> Vec<CodeBlock> {
 #[test]
 fn blocks_are_found() {
     let text = "```rust\n# use a;\nb\n```\n\n```text\n1\n```\n```rust,ignore\nc\n```\n```rust\nd\n```\ntext\n```text\n2\n```\n";
-    let found: Vec<_> = parse("x", text).into_iter().map(|b| (b.name, b.code, b.output)).collect();
+    let found = parse("x", "rust", text).into_iter();
+    let found: Vec<_> = found.map(|b| (b.name, b.code, b.output)).collect();
     let output = ExpectedOutput { line: 6, text: "1\n".to_owned() };
     let want = [("x_1", "use a;\nb\n", Some(output)), ("x_12", "d\n", None)];
     assert_eq!(found, want.map(|(name, code, output)| (name.to_owned(), code.to_owned(), output)));
