@@ -71,7 +71,7 @@ def test_crf_checks_tags_and_lengths():
     for wrong in (5, -1, -100, 10**12):
         given = tags.clone()
         given[2, 1] = wrong
-        with pytest.raises(t4a.ArgumentError, match=f"sequence 2, step 1: tag {wrong} of 5 tags"):
+        with pytest.raises(t4a.ArgumentError, match=f"sequence 2, step 1: tag {wrong}, but the 5 tags are 0 to 4"):
             crf(emissions, given, lengths)
         # Data cannot be read under vmap: the nearest tag is used.
         alone = torch.func.vmap(lambda tags: crf(emissions, tags, lengths))(given[None])

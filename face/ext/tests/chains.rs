@@ -144,7 +144,7 @@ fn chains_reject_what_does_not_fit() {
     assert!(chain().start(tensor(&[0.0], [1])).is_err());
     // The first place, not all tags.
     for (last, place) in [
-        (vec![0, 0, 3, 0], "sequence 2, step 2: tag 3 of 3 tags"),
+        (vec![0, 0, 3, 0], "sequence 2, step 2: tag 3, but the 3 tags are 0 to 2"),
         (vec![0; 3], "sequence 2 of length 4: 3 tags are given"),
     ] {
         let error = chain().score(&[vec![0; 4], vec![0; 4], last]).unwrap_err().to_string();

@@ -63,7 +63,7 @@ class CRF(_torch.nn.Module):
             if len(wrong):
                 sequence, step = wrong[0].tolist()
                 given = tags[sequence, step].item()
-                raise _ArgumentError(f"CRF: sequence {sequence}, step {step}: tag {given} of {count} tags")
+                raise _ArgumentError(f"CRF: sequence {sequence}, step {step}: tag {given}, but the {count} tags are 0 to {count - 1}")
         return inside
 
     def marginals(self, emissions, lengths=None):

@@ -236,7 +236,9 @@ pub(super) fn check_tags(tags: &[Vec<usize>], lengths: &[usize], count: usize) -
         }
         if let Some(t) = y[..n].iter().position(|&y| y >= count) {
             let given = y[t];
-            return rejected(format!("sequence {b}, step {t}: tag {given} of {count} tags"));
+            let last = count.saturating_sub(1);
+            let text = format!("tag {given}, but the {count} tags are 0 to {last}");
+            return rejected(format!("sequence {b}, step {t}: {text}"));
         }
     }
     Ok(())
