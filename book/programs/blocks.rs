@@ -1,10 +1,16 @@
-//! Code blocks of Markdown files, for two packages: `t4a-book`, and `burn-t4a-gpu-book` of the workspace `gpu`.
+//! Code blocks of Markdown files, for three packages: `t4a-book`, `burn-t4a-gpu-book` of the workspace `gpu`, and
+//! `burn-t4a-022-book` of the workspace `burn-022`.
 
 use std::path::{Path, PathBuf};
 
-/// Language of the blocks that a package runs. Those marked `gpu` are for a GPU backend of Burn.
+/// Language of the blocks that a package runs. Those marked `gpu` are for a GPU backend of Burn, those marked `burn-0.22`
+/// for that version.
 pub fn language() -> &'static str {
-    if env!("CARGO_PKG_NAME") == "t4a-book" { "rust" } else { "rust,gpu" }
+    match env!("CARGO_PKG_NAME") {
+        "burn-t4a-gpu-book" => "rust,gpu",
+        "burn-t4a-022-book" => "rust,burn-0.22",
+        _ => "rust",
+    }
 }
 
 /// A code block of Rust that is compiled and run.

@@ -28,11 +28,15 @@ fn texts_are_compared() {
     assert!(equal("a\nb\nc\n", "a\n…\nc") && !equal("a\nb\n", "a\n…\nc") && !equal("a", "a\n…\na"));
 }
 
-/// Binary with all programs, whose name is another in the workspace `gpu` with the same target directory.
-const PROGRAMS: Option<&str> = match option_env!("CARGO_BIN_EXE_book-programs") {
-    None => option_env!("CARGO_BIN_EXE_gpu-programs"),
-    found => found,
-};
+/// Binary with all programs. Its name differs between the workspaces, which share a target directory.
+fn programs() -> &'static str {
+    let names = [
+        option_env!("CARGO_BIN_EXE_book-programs"),
+        option_env!("CARGO_BIN_EXE_gpu-programs"),
+        option_env!("CARGO_BIN_EXE_later-programs"),
+    ];
+    names.into_iter().flatten().next().expect("the binary of this package")
+}
 
 /// If this variable is set, outputs in the documents are updated instead of checked.
 const UPDATE: &str = "T4A_UPDATE_DOCUMENTS";
@@ -54,10 +58,8 @@ fn programs_print_their_output() {
     for document in blocks::documents() {
         let mut differs = Vec::new();
         for block in blocks::blocks(&document) {
-            let output = Command::new(PROGRAMS.expect("the binary of this package"))
-                .arg(&block.name)
-                .output()
-                .expect("the program starts");
+            let output =
+                Command::new(programs()).arg(&block.name).output().expect("the program starts");
             let printed = String::from_utf8_lossy(&output.stdout).into_owned();
             if !output.status.success() {
                 let errors = String::from_utf8_lossy(&output.stderr);
