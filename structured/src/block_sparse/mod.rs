@@ -175,16 +175,13 @@ impl Pattern {
         axes: &[usize],
         other_axes: &[usize],
     ) -> Result<PlannedProduct> {
-        let op = "contract";
-        crate::structural::check_axes(op, self.legs.len(), axes)?;
-        crate::structural::check_axes(op, other.legs.len(), other_axes)?;
         let arguments: SmallVec<[usize; 12]> =
             [axes.len()].iter().chain(axes).chain(other_axes).copied().collect();
         let weight = |planned: &PlannedProduct| {
             let blocks = &planned.0.blocks;
             planned.1.bytes() + blocks.len() * (size_of::<Vec<u32>>() + 4 * planned.0.legs.len())
         };
-        let key = (op, self.clone(), other.clone(), arguments);
+        let key = ("contract", self.clone(), other.clone(), arguments);
         let planned = cached(key, weight, |_| {
             let (pattern, plan) = self.contract(other, axes, other_axes)?;
             Ok((Arc::new(pattern), plan))
