@@ -17,7 +17,8 @@ use crate::error::Result;
 use crate::fuse::same;
 use crate::methods::make;
 use crate::program::Program;
-use crate::scan::{ExecuteBody, RecordedBody, executable};
+use crate::recording::LoopBody;
+use crate::scan::{ExecuteBody, executable};
 use crate::tensor::AnyPrimitive;
 use crate::trace::Source;
 
@@ -47,7 +48,7 @@ pub(crate) fn run<B: Backend>(
 }
 
 /// Executable form of the body of a scan.
-pub(crate) fn body<B: Operations>(body: &RecordedBody<B>) -> Arc<dyn ExecuteBody<B>> {
+pub(crate) fn body<B: Operations>(body: &LoopBody<B>) -> Arc<dyn ExecuteBody<B>> {
     match cast(body) {
         Some(body) => same(engine_body(body)),
         None => executable(body),
@@ -66,12 +67,8 @@ fn engine_run(
     program.interpret(inputs, checked)
 }
 
-fn engine_body(body: &RecordedBody<BurnT4a>) -> Arc<dyn ExecuteBody<BurnT4a>> {
-    let RecordedBody { source, captured, counts, length, reverse } = body;
-    let (source, captured) = (rebuilt(source), captured.clone());
-    let body =
-        RecordedBody { source, captured, counts: *counts, length: *length, reverse: *reverse };
-    executable(&body)
+fn engine_body(body: &LoopBody<BurnT4a>) -> Arc<dyn ExecuteBody<BurnT4a>> {
+    executable(&LoopBody { source: rebuilt(&body.source), ..*body })
 }
 
 /// The recording with the methods of this crate in place of those of the crate that recorded them. Only in debug builds:

@@ -32,7 +32,8 @@ fn recorded<B: Operations>(
 
 /// Steps on the inner backend. The captured values are read from the consts, from index `at` on.
 fn with_captured<B: Operations>(body: &RecordedBody<B>, at: usize) -> Steps<Floats<B>> {
-    let (own, consts, captured) = (stepwise::steps(body), body.counts[0], body.captured.len());
+    let (own, consts, captured) =
+        (stepwise::steps(&body.program), body.program.counts[0], body.captured.len());
     let steps = own.clone();
     steps.with_body(move |all: Flat<Floats<B>>, carry, x| {
         let consts = [&all[..consts], &all[at..at + captured]].concat();
@@ -71,7 +72,7 @@ pub(super) fn iterate<B: Operations>(
     let counts = [consts.len() + captured.len(), init.len()];
     // The reverse pass keeps all carries, whose number is not known before the loop ends.
     let nested = match back {
-        None => Some(NestedPrograms::While([test.loop_body(), body.loop_body()])),
+        None => Some(NestedPrograms::While([test.program, body.program])),
         Some(_) => None,
     };
     let run = move |all: Vec<AnyPrimitive<B>>| {
@@ -107,7 +108,7 @@ pub(super) fn fixed_point<B: Operations>(
         Ok(x.into_iter().map(any).collect())
     };
     let nested = match settings.method {
-        Method::Iterate => Some(NestedPrograms::FixedPoint(body.loop_body(), settings)),
+        Method::Iterate => Some(NestedPrograms::FixedPoint(body.program, settings)),
         Method::Broyden(_) => None,
     };
     instruction("fixed_point", nested, consts.iter().chain(&body.captured).chain(&init), run)
@@ -130,8 +131,8 @@ pub(super) fn switch<B: Operations>(
         }
     }
     let metas = |body: &RecordedBody<B>| {
-        let of = |id: &usize| body.source.metas[*id].clone();
-        body.source.outputs.iter().map(of).collect::<Vec<_>>()
+        let of = |id: &usize| body.program.source.metas[*id].clone();
+        body.program.source.outputs.iter().map(of).collect::<Vec<_>>()
     };
     if let Some(first) = bodies.first().map(metas)
         && let Some(branch) = bodies.iter().position(|body| metas(body) != first)
@@ -155,7 +156,7 @@ pub(super) fn switch<B: Operations>(
             all.split_first().ok_or_else(|| TensorError::value("switch", "no index"))?;
         Ok(body::switch(index, &below, operands)?.into_iter().map(any).collect())
     };
-    let nested = NestedPrograms::Switch(bodies.iter().map(RecordedBody::loop_body).collect());
+    let nested = NestedPrograms::Switch(bodies.into_iter().map(|body| body.program).collect());
     instruction(
         "switch",
         Some(nested),

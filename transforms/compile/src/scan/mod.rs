@@ -51,14 +51,10 @@ use crate::tensor::{AnyPrimitive, ValueNode};
 use crate::trace::{Source, parts, traced};
 use stepwise::Stepwise;
 
-/// Recorded body. Its inputs are consts, carry, x and the captured values, in this order.
-pub(crate) struct RecordedBody<B: Operations> {
-    pub(crate) source: Source<B>,
-    pub(crate) captured: Flat<Floats<Traced<B>>>,
-    /// Number of consts, of carries and of xs.
-    pub(crate) counts: [usize; 3],
-    pub(crate) length: usize,
-    pub(crate) reverse: bool,
+/// Recorded body, and the values of enclosing recordings that it captures.
+struct RecordedBody<B: Operations> {
+    program: LoopBody<B>,
+    captured: Flat<Floats<Traced<B>>>,
 }
 
 /// Inner tensor, and its value in a recording, if any.
@@ -126,17 +122,11 @@ fn record<B: Operations>(
         captured.push(value(traced(x, Some(node))));
     }
     let reverse = length > 1 && steps.time(0) > steps.time(1);
-    let body = RecordedBody { source, captured, counts, length, reverse };
-    Ok(Ok(body.with_captured_inputs(&ids)))
+    let body = LoopBody { source, counts, length, reverse };
+    Ok(Ok(RecordedBody { program: body.with_captured_inputs(&ids), captured }))
 }
 
-impl<B: Operations> RecordedBody<B> {
-    /// The body for an export.
-    fn loop_body(&self) -> LoopBody<B> {
-        let (counts, length, reverse) = (self.counts, self.length, self.reverse);
-        LoopBody { source: self.source.clone(), counts, length, reverse }
-    }
-
+impl<B: Operations> LoopBody<B> {
     /// Renumbers the values so that captured values follow the other inputs.
     fn with_captured_inputs(mut self, ids: &[usize]) -> Self {
         let source = &mut self.source;
@@ -174,7 +164,7 @@ enum CompiledBody<B: Operations> {
 }
 
 impl<B: Operations> CompiledBody<B> {
-    fn new(body: &RecordedBody<B>) -> Self {
+    fn new(body: &LoopBody<B>) -> Self {
         let dtypes = body.source.metas.iter().map(|meta| meta.dtype);
         let in_arena = match dtypes.into_iter().find(|dtype| dtype.is_float()) {
             _ if !is_engine::<B>() => None,
@@ -206,7 +196,7 @@ impl<B: Operations> ExecuteBody<B> for CompiledBody<B> {
 }
 
 /// Compiles the body of a scan.
-pub(crate) fn executable<B: Operations>(body: &RecordedBody<B>) -> Arc<dyn ExecuteBody<B>> {
+pub(crate) fn executable<B: Operations>(body: &LoopBody<B>) -> Arc<dyn ExecuteBody<B>> {
     Arc::new(CompiledBody::new(body))
 }
 
@@ -256,21 +246,21 @@ impl<B: Operations> ScanBackend for Traced<B> {
         options: &Options,
     ) -> Result<[Flat<Floats<Self>>; 2]> {
         let length = steps.length();
-        let body = match record(&steps, &consts, &init, &xs)? {
+        let RecordedBody { program, captured } = match record(&steps, &consts, &init, &xs)? {
             Ok(body) => body,
             Err(reason) => {
                 options.take_path(ScanReport { path: ScanPath::Fallback, reason, length })?;
                 return steps.run(&consts, init, &xs);
             }
         };
-        let compiled = engine::body(&body);
+        let compiled = engine::body(&program);
         let reason = compiled.reason();
         options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
-        let all = consts.iter().chain(&init).chain(&xs).chain(&body.captured);
-        let (counts, nested) = (body.counts, NestedPrograms::Scan(body.loop_body()));
+        let all = consts.iter().chain(&init).chain(&xs).chain(&captured);
+        let carries = program.counts[1];
         let run = move |operands| compiled.run(operands);
-        let mut all = instruction("scan", Some(nested), all, run)?;
-        let ys = all.split_off(counts[1]);
+        let mut all = instruction("scan", Some(NestedPrograms::Scan(program)), all, run)?;
+        let ys = all.split_off(carries);
         Ok([all, ys])
     }
 

@@ -6,13 +6,13 @@ use burn_t4a::ext::scan::{Flat, Options, Result, ScanError, Steps};
 use burn_t4a::ext::tree::Structure;
 use t4a_tensor::TensorError;
 
-use super::RecordedBody;
 use crate::engine;
 use crate::operation::{any, value};
+use crate::recording::LoopBody;
 use crate::tensor::AnyPrimitive;
 
 /// Steps that run the program of the body. Their consts are those of the body, then its captured values.
-pub(super) fn steps<B: Operations>(body: &RecordedBody<B>) -> Steps<Floats<B>> {
+pub(super) fn steps<B: Operations>(body: &LoopBody<B>) -> Steps<Floats<B>> {
     let [consts, carries, xs] = body.counts;
     let program = engine::program(&body.source, true);
     let step = move |mut all: Flat<Floats<B>>, carry: Flat<Floats<B>>, x: Flat<Floats<B>>| {
@@ -37,7 +37,7 @@ pub(super) struct Stepwise<B: Operations> {
 }
 
 impl<B: Operations> Stepwise<B> {
-    pub(super) fn new(body: &RecordedBody<B>) -> Self {
+    pub(super) fn new(body: &LoopBody<B>) -> Self {
         Self { steps: steps(body), counts: body.counts }
     }
 

@@ -10,13 +10,12 @@ use burn_backend::{Backend, DType};
 use burn_t4a::ext::operation::Operations;
 use t4a_tensor::Element;
 
-use super::RecordedBody;
 use super::arena::Arena;
 use super::kernel::{ArenaInst, KernelKind, copy};
 use super::products::Sizes;
 use crate::fuse::kernel::FusedFloat;
 use crate::program::{live, unique};
-use crate::recording::Execute;
+use crate::recording::{Execute, LoopBody};
 use crate::tensor::{AnyPrimitive, TensorType};
 use whole::Search;
 
@@ -156,7 +155,7 @@ impl<T, B: Backend> ScanProgram<T, B> {
 }
 
 impl<T: FusedFloat + Element, B: Operations> ScanProgram<T, B> {
-    pub(super) fn new(body: &RecordedBody<B>, dtype: DType) -> BuildResult<Self> {
+    pub(super) fn new(body: &LoopBody<B>, dtype: DType) -> BuildResult<Self> {
         let source = &body.source;
         let values = source.metas.len();
         let mut outputs = source.outputs.clone();
