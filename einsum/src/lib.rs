@@ -95,8 +95,8 @@ pub use given::{Expression, Operands};
 pub use label::Label;
 #[cfg(not(test))]
 pub use operation::{
-    ArraySemiring, Contraction, Custom, FloatSemiring, MOST_BEST, Optima, OptimalAssignments, Tag,
-    contract_arrays,
+    ArraySemiring, Contraction, Custom, DeviceElements, FloatSemiring, MOST_BEST, MovableAxes,
+    Optima, OptimalAssignments, Tag, contract_arrays,
 };
 pub use path::Path;
 pub use plan::{Cost, PairwiseStep, Plan};

@@ -66,11 +66,12 @@ pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
     Reverse, Value,
 };
+use t4a_einsum::EinsumError;
 use t4a_tensor::DType;
 pub use t4a_tensor::TensorError;
 use t4a_tensor::route::{Path, Policy, Reason, Route, policy};
 
-use super::primitive::{Floats, Indices};
+use super::primitive::{Floats, Indices, SemiringArray};
 pub use super::user::{call, call_jvp, float, route};
 #[cfg(burn_line = "0.22")]
 pub use super::user::{flags, integers};
@@ -228,6 +229,22 @@ pub trait Operations: Backend {
         _b: Option<&Floats<Self>>,
     ) -> Option<MatrixFactors<Floats<Self>>> {
         None
+    }
+
+    /// Returns true if [`Operations::element_product`] serves elements like these.
+    fn has_element_product(_a: &SemiringArray<Self>) -> bool {
+        false
+    }
+
+    /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` of elements without a derivative; not recorded by tapes.
+    ///
+    /// # Errors
+    /// Sizes that the device's kernel does not serve.
+    fn element_product(
+        a: &SemiringArray<Self>,
+        _b: &SemiringArray<Self>,
+    ) -> Result<SemiringArray<Self>, EinsumError> {
+        Err(EinsumError::Backend(format!("no kernel for elements over {:?}", a.semiring)))
     }
 
     /// [`Array::semiring_cotangents`].

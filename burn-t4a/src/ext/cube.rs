@@ -5,6 +5,8 @@
 //! without memory for their terms, recurrences and cumulative sums with linear work, factorisations of small
 //! matrices.
 
+mod elements;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
@@ -17,13 +19,14 @@ use t4a_cube::{
     Extreme, Factorisation, Lanes, Operand as Memory, Recurrence, extreme, factor, fits_triangular,
     log_sum_cotangents, product, recurrence, solve_triangular, supports,
 };
+use t4a_einsum::EinsumError;
 use t4a_tensor::TensorError;
 
 use super::operation::{
     Kernel, MatrixFactors, MatrixKernel, Meta, Operand, Operation, Operations, Outcome, Semiring,
     Value, by_definition, meta,
 };
-use super::primitive::{Floats, Indices};
+use super::primitive::{Floats, Indices, SemiringArray};
 
 /// Precision of `f32` matrix products in contractions and derivative rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -297,6 +300,17 @@ where
         let [x, y] = launched(cotangents);
         let of = |of: &CubeTensor<R>, x| Floats(tensor(of, x, of.meta.shape(), of.dtype));
         Some([of(a, x), of(b, y)])
+    }
+
+    fn has_element_product(a: &SemiringArray<Self>) -> bool {
+        elements::has_product(a)
+    }
+
+    fn element_product(
+        a: &SemiringArray<Self>,
+        b: &SemiringArray<Self>,
+    ) -> Result<SemiringArray<Self>, EinsumError> {
+        elements::product(a, b)
     }
 
     fn has_kernel(kernel: Kernel, inputs: &[Meta]) -> bool {

@@ -2,7 +2,7 @@
 
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
-use burn_t4a::ext::einsum::{FlagOperand, HostOperand, MaxMul, MaxPlus, bool_einsum, int_einsum};
+use burn_t4a::ext::einsum::{HostOperand, MaxMul, MaxPlus, bool_einsum, int_einsum};
 use burn_t4a::ext::operation::Operations;
 use burn_tensor::{Bool, DType, Int, Tensor, TensorData};
 
@@ -82,7 +82,7 @@ fn semirings_without_derivatives() {
             let (expected, _) = naive::<MaxMul>(case, &zeroed);
             let got = by_rank!(shape.len(), D => {
                 let y: Tensor<B, D, Bool> =
-                    bool_einsum(case.text, operands!(FlagOperand, Bool, bools, &device)).unwrap();
+                    bool_einsum(case.text, operands!(HostOperand, Bool, bools, &device)).unwrap();
                 of(y.into_data())
             });
             assert_eq!(got, expected, "{}", case.text);

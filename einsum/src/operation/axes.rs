@@ -6,8 +6,9 @@
 //! C  ←  [batch, left, right]            axes of size 1 are dropped, then restored
 //! ```
 
-use t4a_diff::{Array, Flags};
+use t4a_diff::Array;
 
+use super::elements::MovableAxes;
 use crate::network::{AxisLabels, LabelId};
 use crate::plan::Plan;
 use crate::roles::Roles;
@@ -68,21 +69,21 @@ impl<'a> Pairing<'a> {
     }
 
     /// Operand `i` as a batch of matrices; the last axis holds the lone labels.
-    pub(super) fn enter<A: Array>(&self, i: usize, x: &A) -> A {
+    pub(super) fn enter<A: MovableAxes>(&self, i: usize, x: &A) -> A {
         let (axes, shape) = self.operand(i);
         let (x, ids) = gather(x, axes, shape);
         self.grouped(&x, &ids, &self.groups(i))
     }
 
     /// The cotangent of operand `i`, given that of [`Pairing::enter`].
-    pub(super) fn leave_operand<A: Array>(&self, i: usize, g: &A) -> A {
+    pub(super) fn leave_operand<A: MovableAxes>(&self, i: usize, g: &A) -> A {
         let (axes, shape) = self.operand(i);
         let ids: Vec<LabelId> = self.groups(i).concat();
         spread(&g.reshape(&self.sizes(&ids)), ids, axes, shape, 0.0)
     }
 
     /// The result from a batch of matrices.
-    pub(super) fn leave<A: Array>(&self, c: &A, zero: f64) -> A {
+    pub(super) fn leave<A: MovableAxes>(&self, c: &A, zero: f64) -> A {
         let Roles { batch, left, right, repeated, .. } = &self.roles;
         let kept = [&batch[..], left, right].concat();
         let ids = [&repeated[..], &kept].concat();
@@ -104,7 +105,7 @@ impl<'a> Pairing<'a> {
         g.reshape(&[batch, left, right].map(|ids| self.volume(ids)))
     }
 
-    fn grouped<A: Array>(&self, x: &A, ids: &[LabelId], groups: &[&[LabelId]; 4]) -> A {
+    fn grouped<A: MovableAxes>(&self, x: &A, ids: &[LabelId], groups: &[&[LabelId]; 4]) -> A {
         let order = groups.iter().copied().flatten();
         let order: Vec<usize> =
             order.filter_map(|id| ids.iter().position(|known| known == id)).collect();
@@ -112,7 +113,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-fn permuted<A: Array>(x: &A, order: &[usize]) -> A {
+fn permuted<A: MovableAxes>(x: &A, order: &[usize]) -> A {
     let identity = order.iter().enumerate().all(|(to, &from)| to == from);
     if identity { x.clone() } else { x.permute(order) }
 }
@@ -124,7 +125,7 @@ fn diagonal(n: usize, times: usize) -> (usize, usize) {
 }
 
 /// An array with distinct labels: axes of size 1 are dropped, repeated labels become diagonals.
-fn gather<A: Array>(x: &A, axes: &AxisLabels, shape: &[usize]) -> (A, Vec<LabelId>) {
+fn gather<A: MovableAxes>(x: &A, axes: &AxisLabels, shape: &[usize]) -> (A, Vec<LabelId>) {
     let mut ids: Vec<LabelId> = axes.iter().flatten().copied().collect();
     let mut sizes: Vec<usize> = shape.iter().copied().filter(|&n| n != 1).collect();
     let mut x = x.reshape(&sizes);
@@ -149,7 +150,7 @@ fn gather<A: Array>(x: &A, axes: &AxisLabels, shape: &[usize]) -> (A, Vec<LabelI
 
 /// The inverse of [`gather`]: repeated labels are written to diagonals of an array of `zero`, and axes of size 1 are
 /// restored.
-fn spread<A: Array>(
+fn spread<A: MovableAxes>(
     x: &A,
     mut ids: Vec<LabelId>,
     axes: &AxisLabels,
@@ -171,15 +172,7 @@ fn spread<A: Array>(
         ids = others.iter().map(|&i| ids[i]).collect();
         let (cube, stride) = diagonal(n, times);
         let axis = sizes.len();
-        x = x.embed(axis, 0, stride, cube);
-        if zero != 0.0 {
-            let mut line = vec![1; axis];
-            line.push(n);
-            sizes.push(cube);
-            let inside = x.full(&line, 1.0).embed(axis, 0, stride, cube).equals(1.0);
-            x = x.fill(&inside.not().expand(&sizes), zero);
-            sizes.pop();
-        }
+        x = x.embed_in(axis, stride, cube, zero);
         sizes.extend(std::iter::repeat_n(n, times));
         ids.extend(std::iter::repeat_n(id, times));
         x = x.reshape(&sizes);

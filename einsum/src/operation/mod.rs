@@ -9,6 +9,7 @@
 //! arrays        contractions of arrays by subscripts
 //! optima        argmax, number of optima and K best values, without a derivative
 //! pairs         complex numbers as pairs: the steps, and the kernel
+//! elements      contractions of elements without a derivative, such as integers and counts, on devices
 //! axes          labelled axes of arrays ⇄ batches of matrices
 //! engine        dispatch from any float dtype to the typed contraction
 //! ```
@@ -16,6 +17,7 @@
 mod arrays;
 mod axes;
 mod custom;
+mod elements;
 mod engine;
 mod optima;
 mod pairs;
@@ -36,6 +38,7 @@ use t4a_tensor::{AnyTensor, TensorError};
 
 pub use arrays::contract_arrays;
 pub use custom::Custom;
+pub use elements::{DeviceElements, MovableAxes};
 pub use optima::{MOST_BEST, Optima, OptimalAssignments};
 pub use semiring::ArraySemiring;
 pub use tag::{FloatSemiring, Tag};

@@ -40,8 +40,6 @@ mod operand;
 
 pub use call::{complex_einsum, einsum, semiring_einsum};
 pub use discrete::{bool_einsum, counting_einsum, int_einsum, k_best_einsum};
-#[cfg(burn_line = "0.21")]
-pub use operand::FlagOperand;
 pub use operand::{ComplexOperand, HostOperand, Operand};
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};

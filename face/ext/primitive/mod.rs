@@ -2,6 +2,7 @@
 //! backend.
 
 mod array;
+mod elements;
 
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{
@@ -11,6 +12,8 @@ use burn_backend::{
 use t4a_diff::array::Shape;
 use t4a_diff::{Flags, Integers};
 use t4a_tensor::{AnyTensor, DType, Result, TensorError};
+
+pub use elements::{ElementParts, SemiringArray};
 
 use crate::ext::line::{T4aTensor, bool_device, device_settings, dtype, float_device, int_device};
 

@@ -6,12 +6,13 @@ use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend};
 use t4a_diff::{Array, Dual, Kept, Operation, Outcome, Reverse, Value};
+use t4a_einsum::EinsumError;
 use t4a_tensor::route::Route;
 
 use super::{Handed, InputMeta, Tracked, constant, is_tracked, primitive, record};
 use crate::boundary::accept;
 use crate::ext::operation::{Kernel, Meta, Operand, Operations};
-use crate::ext::primitive::{Bools, Floats, Indices};
+use crate::ext::primitive::{Bools, Floats, Indices, SemiringArray};
 
 impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
     fn is_engine() -> bool {
@@ -81,6 +82,25 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
     fn array_place(x: &Floats<Self>, axis: usize, least: bool) -> Indices<Self> {
         Indices(B::array_place(&Floats(Self::inner(x.0.clone())), axis, least).0)
     }
+
+    fn has_element_product(a: &SemiringArray<Self>) -> bool {
+        B::has_element_product(&without_tape(a))
+    }
+
+    /// The result is a constant of the tape.
+    fn element_product(
+        a: &SemiringArray<Self>,
+        b: &SemiringArray<Self>,
+    ) -> Result<SemiringArray<Self>, EinsumError> {
+        let c = B::element_product(&without_tape(a), &without_tape(b))?;
+        Ok(c.on(|x| Floats(Self::from_inner(x.0.clone())), |i| Indices(i.0.clone())))
+    }
+}
+
+fn without_tape<B: Operations, C: CheckpointStrategy>(
+    x: &SemiringArray<Autodiff<B, C>>,
+) -> SemiringArray<B> {
+    x.on(|x| Floats(Autodiff::<B, C>::inner(x.0.clone())), |i| Indices(i.0.clone()))
 }
 
 /// An operation as one node whose rule is its vjp on `B`; without a tracked operand nothing is recorded.

@@ -30,6 +30,14 @@ pub enum CubeError {
         /// Sizes of both operands.
         given: [Vec<usize>; 2],
     },
+    /// The kernel does not serve this semiring, or this number of values.
+    #[error("{kernel}: no kernel for {requested}")]
+    Unsupported {
+        /// The kernel.
+        kernel: &'static str,
+        /// The kind of elements and the semiring.
+        requested: String,
+    },
     /// The tile exceeds the device, or its sizes are not multiples of those of a unit.
     #[error("{kernel}: {required}, given {tile}")]
     Tile {

@@ -4,6 +4,7 @@
 //! kernels      `#[cube]` code without host code, one file per kernel
 //! extreme      maximum, minimum, argmax, argmin, first NaN of a lane
 //! product      matrix products over semirings, in full precision
+//! element      products of elements without a derivative: integers, values with counts, lists of the best values
 //! log_sum      cotangents of log-sum-exp products
 //! factor       factorisations of small matrices, triangular systems
 //! scan         linear recurrences and cumulative sums
@@ -13,6 +14,7 @@
 //! Indices are 32 bits wide. Larger operands are an error before the launch: kernels are launched unchecked, and a
 //! tile of the wrong size would return wrong results.
 
+mod element;
 mod error;
 mod extreme;
 mod factor;
@@ -22,6 +24,7 @@ mod log_sum;
 mod product;
 mod scan;
 
+pub use element::{ElementForm, ElementOperand, element_product};
 pub use error::{CubeError, Result};
 pub use extreme::{Extreme, Lanes, extreme};
 pub use factor::{Factorisation, Factors, Triangle, factor, fits_triangular, solve_triangular};

@@ -97,14 +97,21 @@ const ROWS: &[(&str, Call)] = &[
         done(int_einsum::<MaxPlus, _, 2>("ij,jk->ik", [&x, &x]))
     }),
     ("`counting_einsum`", |x| done(counting_einsum::<MaxPlus, _, 2>("ij,jk->ik", [&x, &x]))),
-    ("`k_best_einsum`", |x| done(k_best_einsum::<MaxPlus, 2, _, 3>("ij,jk->ik", [&x, &x]))),
+    ("`k_best_einsum`, K ≤ 8", |x| {
+        done(k_best_einsum::<MaxPlus, 2, _, 3>("ij,jk->ik", [&x, &x]))?;
+        done(k_best_einsum::<MaxPlus, 8, _, 3>("ij,jk->ik", [&x, &x]))
+    }),
+    ("`k_best_einsum`, larger", |x| done(k_best_einsum::<MaxPlus, 9, _, 3>("ij,jk->ik", [&x, &x]))),
     ("`linear_recurrence`", |x| done(linear_recurrence(x.clone(), x, None, 0, false))),
     ("`complex_linear_recurrence`", |x| {
         done(complex_linear_recurrence(complex(&x), complex(&x), None, 0, false))
     }),
     ("`cumulative`, sums", |x| done(cumulative(Running::Sum, x, 0, false))),
     ("`cumulative`, products", |x| done(cumulative(Running::Product, x, 0, false))),
-    ("`cumulative`, extrema", |x| done(cumulative(Running::Max, x, 0, false))),
+    ("`cumulative`, extrema", |x| {
+        done(cumulative(Running::Max, x.clone(), 0, false))?;
+        done(cumulative(Running::Min, x, 0, true))
+    }),
     ("`cumulative`, log-sum-exp", |x| done(cumulative(Running::LogSumExp, x, 0, false))),
     ("`cholesky`, n ≤ 64", |x| done(linalg::cholesky(x))),
     ("`cholesky`, larger", |x| done(linalg::cholesky(large(&x)))),
@@ -127,10 +134,14 @@ const ROWS: &[(&str, Call)] = &[
     ("`svd`, larger", |x| done(linalg::svd(large(&x)))),
     ("`expm`, `eig`, `pinv` and others of `linalg`", |x| done(linalg::expm(x))),
     ("complex matrices", |x| done(linalg::qr(complex(&x)))),
-    ("`nn::softmax`", |x| layer(|| nn::softmax(x, 1))),
-    ("`nn::rms_norm`", |x| {
+    ("`nn::softmax`, `nn::log_softmax`", |x| {
+        layer(|| nn::softmax(x.clone(), 1))?;
+        layer(|| nn::log_softmax(x, 1))
+    }),
+    ("`nn::rms_norm`, `nn::layer_norm`", |x| {
         let gamma = Tensor::<Wgpu, 1>::ones([8], &x.device()).cast(x.dtype());
-        layer(|| nn::rms_norm(x, gamma, 1e-5))
+        layer(|| nn::rms_norm(x.clone(), gamma.clone(), 1e-5))?;
+        layer(|| nn::layer_norm(x, gamma, None, 1e-5))
     }),
 ];
 

@@ -1,37 +1,91 @@
 //! Einsum without derivatives: booleans, integers, counts of optima, K best values.
 //!
-//! The engine computes these for every backend, except for booleans on devices with kernels over (max, ×). Elements
-//! are exchanged as `TensorData`: free with `BurnT4a`, a transfer for devices with their own memory, and a fallback
-//! elsewhere that the route policy may reject. Results are constants of the tape.
+//! Devices with kernels compute these for semirings of this workspace, for booleans over (max, ×); the engine computes
+//! everything else, on every backend. Elements are then exchanged as `TensorData`: free with `BurnT4a`, a transfer for
+//! devices with their own memory, and a fallback elsewhere that the route policy may reject. Results are constants of
+//! the tape.
 
-use burn_backend::DType as BurnDType;
+use std::any::TypeId;
+
+use burn_backend::tensor::Device;
+use burn_backend::{DType as BurnDType, Shape};
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor, TensorPrimitive};
-use t4a_algebra::MaxMul;
-use t4a_diff::Value;
+use t4a_algebra::{MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
+use t4a_diff::{Integers, Value};
 use t4a_einsum::{
-    ArraySemiring, EinsumError, Expression, FloatCancellative, FloatSelective, IntSemiring,
-    Operands, Plan,
+    ArraySemiring, EinsumError, Expression, FloatCancellative, FloatSelective, FloatSemiring,
+    IntSemiring, Operands, Plan,
 };
 use t4a_tensor::AnyTensor;
 use t4a_tensor::route::Route;
 
 use super::call::semiring_einsum;
 use super::host::HostContraction;
-use super::operand::{FlagOperand, HostOperand, Operand};
-use crate::ext::error::Result;
+use super::operand::{HostOperand, Operand};
+use crate::ext::error::{ExtError, Result};
 use crate::ext::operation::{Kernel, Operations, Semiring};
-use crate::ext::primitive::{Bools, Floats};
-use crate::ext::user::routed;
+use crate::ext::primitive::{Bools, ElementParts, Floats, Indices, SemiringArray};
+use crate::ext::user::{routed, tensor};
+
+/// The semiring as a value, if it is one of this workspace.
+fn known<S: 'static>() -> Option<FloatSemiring> {
+    let all = [
+        (TypeId::of::<Standard>(), FloatSemiring::Standard),
+        (TypeId::of::<MaxPlus>(), FloatSemiring::MaxPlus),
+        (TypeId::of::<MinPlus>(), FloatSemiring::MinPlus),
+        (TypeId::of::<MaxMul>(), FloatSemiring::MaxMul),
+        (TypeId::of::<MaxMin>(), FloatSemiring::MaxMin),
+    ];
+    all.into_iter().find(|(id, _)| *id == TypeId::of::<S>()).map(|(_, semiring)| semiring)
+}
+
+/// Operands of a contraction on their device: dtype, device and shape, and the elements.
+type DeviceOperands<B> = Vec<((BurnDType, Device<B>, Shape), SemiringArray<B>)>;
+
+/// Operands as elements of a semiring, if the device has a kernel for these.
+fn for_device<B: Operations, K: BasicOps<B>, S: 'static>(
+    operands: &[HostOperand<B, K>],
+    parts: impl Fn(K::Primitive) -> ElementParts<B>,
+) -> Option<DeviceOperands<B>> {
+    let semiring = known::<S>()?;
+    let array = |x: &HostOperand<B, K>| SemiringArray { semiring, parts: parts(x.0.clone()) };
+    let all: DeviceOperands<B> = operands.iter().map(|x| (x.described(), array(x))).collect();
+    all.first().is_some_and(|(_, x)| B::has_element_product(x)).then_some(all)
+}
+
+/// Contraction on the device, with a result of rank `rank` as in [`job`].
+fn on_device<B: Operations>(
+    expression: impl Expression,
+    operands: DeviceOperands<B>,
+    [rank, extra, factor]: [usize; 3],
+) -> Result<SemiringArray<B>> {
+    let (described, operands): (Vec<_>, Vec<_>) = operands.into_iter().unzip();
+    let bytes = |dtype: &BurnDType| dtype.size().saturating_mul(factor);
+    let einsum = expression.into_einsum()?;
+    let plan = einsum.plan_for::<_, _, _, ExtError>(&described, bytes, rank, extra)?;
+    Ok(plan.contract_elements(operands)?)
+}
+
+/// True if a count exceeds 31 bits or is unknown; reads one boolean from the device.
+fn has_large<B: Operations>(counts: &Indices<B>) -> bool {
+    let count = counts.shape().iter().product();
+    let counts = Tensor::<B, 1, Int>::from_primitive(counts.reshape(&[count]).0);
+    counts.lower_elem(0).any().into_data().iter::<bool>().any(|large| large)
+}
 
 /// Plans a contraction whose result has `extra` axes beyond its labels and elements `factor` times as large.
-fn job<B: Operations, K, const D: usize>(
+fn job<B, K, const D: usize>(
     op: &'static str,
     expression: impl Expression,
-    operands: impl Operands<HostOperand<B, K>>,
+    operands: Vec<HostOperand<B, K>>,
     extra: usize,
     factor: usize,
-) -> Result<HostContraction<B::Device>> {
-    let operands = operands.into_operands().into_iter().map(|x| x.0).collect();
+) -> Result<HostContraction<B::Device>>
+where
+    B: Operations,
+    K: BasicOps<B>,
+{
+    let operands = operands.into_iter().map(HostOperand::read).collect();
     HostContraction::new(op, expression, operands, B::Device::clone, [D, extra, factor])
 }
 
@@ -70,17 +124,15 @@ fn run<B: Operations, K: BasicOps<B>, const D: usize>(
 /// As [`einsum`](super::einsum).
 pub fn bool_einsum<B: Operations, const D: usize>(
     expression: impl Expression,
-    operands: impl Operands<FlagOperand<B>>,
+    operands: impl Operands<HostOperand<B, Bool>>,
 ) -> Result<Tensor<B, D, Bool>> {
     let operands = operands.into_operands();
     if B::has_kernel(Kernel::Semiring(Semiring::MaxMul), &[]) {
         // (max, ×) of 0 and 1 is (or, and).
         let operands: Vec<Operand<B>> =
-            operands.into_iter().map(FlagOperand::into_floats).collect();
+            operands.into_iter().map(HostOperand::into_floats).collect();
         return Ok(semiring_einsum::<MaxMul, B, D>(expression, operands)?.greater_elem(0.0));
     }
-    let operands: Vec<HostOperand<B, Bool>> =
-        operands.into_iter().map(FlagOperand::into_host).collect();
     let job = job::<_, _, D>("bool_einsum", expression, operands, 0, 1)?;
     let (flags, route) = run::<B, Bool, D>(&job, Plan::contract_bool)?;
     let flags = B::with_route(Value::Flags(Bools(flags.into_primitive())), route);
@@ -106,6 +158,13 @@ pub fn int_einsum<S: IntSemiring, B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Int>>,
 ) -> Result<Tensor<B, D, Int>> {
+    let operands = operands.into_operands();
+    let integers = |x| ElementParts::Integers(Indices(x));
+    if let Some(operands) = for_device::<B, Int, S>(&operands, integers) {
+        let result = on_device(expression, operands, [D, 0, 1])?;
+        let ElementParts::Integers(result) = result.parts else { unreachable!("integers") };
+        return Ok(Tensor::from_primitive(result.0));
+    }
     let job = job::<_, _, D>("int_einsum", expression, operands, 0, 1)?;
     let (result, route) = run(&job, Plan::contract_int::<S>)?;
     Ok(routed(result, route))
@@ -146,7 +205,18 @@ where
     B: Operations,
 {
     let operands = operands.into_operands();
-    let host: Vec<HostOperand<B, Float>> = operands.iter().map(Operand::to_host).collect();
+    let host: Vec<HostOperand<B, Float>> = operands.iter().map(Operand::elements).collect();
+    let values = |x: TensorPrimitive<B>| ElementParts::Counted(Floats(x.tensor()), None);
+    if let Some(on) = for_device::<B, Float, S>(&host, values) {
+        let found = on_device(expression.clone(), on, [D, 0, 4])?;
+        if let ElementParts::Counted(x, Some(counts)) = &found.parts
+            && !has_large(counts)
+        {
+            let counts = B::int_cast(counts.0.clone(), x.ints());
+            let values = semiring_einsum::<S, B, D>(expression, operands)?;
+            return Ok((values, Tensor::from_primitive(counts)));
+        }
+    }
     // A value and a count.
     let job = job::<_, _, D>("counting_einsum", expression.clone(), host, 0, 4)?;
     let values = semiring_einsum::<S, B, D>(expression, operands)?;
@@ -182,6 +252,16 @@ pub fn k_best_einsum<S: FloatSelective, const K: usize, B: Operations, const D: 
 ) -> Result<Tensor<B, D>> {
     if K == 0 {
         return Err(EinsumError::Backend("k_best_einsum: K must be at least 1".into()).into());
+    }
+    let operands = operands.into_operands();
+    let values = |x: TensorPrimitive<B>| {
+        let values = Floats(B::float_detach(x.tensor()));
+        ElementParts::Best { values, k: K, listed: false }
+    };
+    if let Some(operands) = for_device::<B, Float, S>(&operands, values) {
+        let best = on_device(expression, operands, [D, 1, K])?;
+        let ElementParts::Best { values, .. } = best.parts else { unreachable!("lists") };
+        return Ok(tensor(values));
     }
     let job = job::<_, _, D>("k_best_einsum", expression, operands, 1, K)?;
     let (best, route) = run::<B, Float, D>(&job, Plan::k_best::<S, K>)?;

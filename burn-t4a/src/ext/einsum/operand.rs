@@ -1,16 +1,12 @@
-//! Operands of einsum: tensors on the tape, complex tensors, and elements read to the host.
+//! Operands of einsum: tensors on the tape, complex tensors, and tensors without gradients.
 
-use std::marker::PhantomData;
-
-use burn_backend::tensor::{BoolTensor, FloatTensor};
+use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, FloatDType, Shape, TensorMetadata};
-use burn_tensor::{BasicOps, Bool, Float, Tensor};
+use burn_tensor::{BasicOps, Bool, Float, Tensor, TensorPrimitive};
 
 use super::host::Host;
 use crate::ext::complex::Complex;
 use crate::ext::operation::Operations;
-use crate::ext::primitive::Floats;
-use crate::ext::user::tensor;
 
 /// A float tensor of any rank, for lists of operands of different ranks.
 #[derive(Clone, Debug)]
@@ -34,46 +30,9 @@ impl<B: Operations> Operand<B> {
         (self.0.dtype(), B::float_device(&self.0), self.0.shape())
     }
 
-    /// Reads the elements to the host, without gradients.
-    pub(super) fn to_host(&self) -> HostOperand<B, Float> {
-        let count = self.0.shape().num_elements();
-        let shape = self.0.shape();
-        let flat = B::float_reshape(self.0.clone(), [count].into());
-        let mut host = HostOperand::from(tensor::<B, 1>(Floats(flat)));
-        host.0.shape = shape;
-        host
-    }
-}
-
-/// A boolean tensor of any rank.
-#[derive(Clone, Debug)]
-pub struct FlagOperand<B: Backend>(BoolTensor<B>);
-
-impl<B: Backend, const D: usize> From<&Tensor<B, D, Bool>> for FlagOperand<B> {
-    fn from(tensor: &Tensor<B, D, Bool>) -> Self {
-        tensor.clone().into()
-    }
-}
-
-impl<B: Backend, const D: usize> From<Tensor<B, D, Bool>> for FlagOperand<B> {
-    fn from(tensor: Tensor<B, D, Bool>) -> Self {
-        Self(tensor.into_primitive())
-    }
-}
-
-impl<B: Operations> FlagOperand<B> {
-    /// Converts booleans to 0 and 1 in `f32`.
-    pub(super) fn into_floats(self) -> Operand<B> {
-        Operand(B::bool_into_float(self.0, FloatDType::F32))
-    }
-
-    /// Reads the elements to the host.
-    pub(super) fn into_host(self) -> HostOperand<B, Bool> {
-        let shape = self.0.shape();
-        let flat = B::bool_reshape(self.0, [shape.num_elements()].into());
-        let mut host = HostOperand::from(Tensor::<B, 1, Bool>::from_primitive(flat));
-        host.0.shape = shape;
-        host
+    /// The same tensor without gradients.
+    pub(super) fn elements(&self) -> HostOperand<B, Float> {
+        HostOperand(TensorPrimitive::Float(B::float_detach(self.0.clone())))
     }
 }
 
@@ -87,9 +46,10 @@ impl<B: Backend, const D: usize> From<&Complex<B, D>> for ComplexOperand<B> {
     }
 }
 
-/// Elements of a tensor of kind `K` and any rank, on the host.
-#[derive(Debug)]
-pub struct HostOperand<B: Backend, K>(pub(super) Host<B::Device>, PhantomData<fn() -> K>);
+/// A tensor of kind `K` and any rank, without gradients. Its elements are read to the host on backends without a
+/// kernel for the contraction.
+#[derive(Clone, Debug)]
+pub struct HostOperand<B: Backend, K: BasicOps<B>>(pub(super) K::Primitive);
 
 impl<B: Operations, K: BasicOps<B>, const D: usize> From<&Tensor<B, D, K>> for HostOperand<B, K> {
     fn from(tensor: &Tensor<B, D, K>) -> Self {
@@ -99,7 +59,28 @@ impl<B: Operations, K: BasicOps<B>, const D: usize> From<&Tensor<B, D, K>> for H
 
 impl<B: Operations, K: BasicOps<B>, const D: usize> From<Tensor<B, D, K>> for HostOperand<B, K> {
     fn from(tensor: Tensor<B, D, K>) -> Self {
-        let (shape, device, native) = (tensor.shape(), tensor.device(), B::is_engine());
-        Self(Host { data: tensor.into_data(), shape, device, native }, PhantomData)
+        Self(tensor.into_primitive())
+    }
+}
+
+impl<B: Operations, K: BasicOps<B>> HostOperand<B, K> {
+    /// Dtype, device and shape.
+    pub(super) fn described(&self) -> (DType, B::Device, Shape) {
+        (self.0.dtype(), K::device(&self.0), self.0.shape())
+    }
+
+    /// Reads the elements to the host.
+    pub(super) fn read(self) -> Host<B::Device> {
+        let (_, device, shape) = self.described();
+        let flat = K::reshape(self.0, [shape.num_elements()].into());
+        let data = Tensor::<B, 1, K>::from_primitive(flat).into_data();
+        Host { data, shape, device, native: B::is_engine() }
+    }
+}
+
+impl<B: Operations> HostOperand<B, Bool> {
+    /// Converts booleans to 0 and 1 in `f32`.
+    pub(super) fn into_floats(self) -> Operand<B> {
+        Operand(B::bool_into_float(self.0, FloatDType::F32))
     }
 }

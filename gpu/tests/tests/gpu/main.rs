@@ -5,6 +5,7 @@
 
 mod arrays;
 mod contractions;
+mod elements;
 mod factorisations;
 mod kernels;
 mod user;
