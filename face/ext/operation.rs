@@ -60,7 +60,7 @@
 //! ```
 
 use burn_backend::Backend;
-pub use t4a_diff::array::{Kernel, MatrixFactors, MatrixKernel, Semiring};
+pub use t4a_diff::array::{Cumulation, Kernel, MatrixFactors, MatrixKernel, Semiring};
 use t4a_diff::checked_results;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
@@ -198,6 +198,29 @@ pub trait Operations: Backend {
         _a: &Floats<Self>,
         _b: &Floats<Self>,
         _first: Option<&Floats<Self>>,
+        _axis: usize,
+        _reverse: bool,
+    ) -> Option<Floats<Self>> {
+        None
+    }
+
+    /// [`Array::complex_recurrence`].
+    #[must_use]
+    fn array_complex_recurrence(
+        _a: [&Floats<Self>; 2],
+        _b: [&Floats<Self>; 2],
+        _first: Option<[&Floats<Self>; 2]>,
+        _axis: usize,
+        _reverse: bool,
+    ) -> Option<[Floats<Self>; 2]> {
+        None
+    }
+
+    /// [`Array::cumulative`].
+    #[must_use]
+    fn array_cumulative(
+        _x: &Floats<Self>,
+        _of: Cumulation,
         _axis: usize,
         _reverse: bool,
     ) -> Option<Floats<Self>> {

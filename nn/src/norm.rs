@@ -8,6 +8,7 @@
 //!
 //! where in [`LayerNorm`] c is x minus its mean and g′ is g minus its mean, and in [`RmsNorm`] c = x and g′ = g.
 
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
 
@@ -125,6 +126,10 @@ impl Operation for LayerNorm {
         })
     }
 
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        vec![Kernel::Reduction]
+    }
+
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         let (x, gamma) = (inputs[0].float().tensor()?, inputs[1].float().tensor()?);
         Ok(Eager::from(x.layer_norm(gamma, given(inputs, 2)?, self.epsilon)).into())
@@ -173,6 +178,10 @@ impl Operation for RmsNorm {
         let (x, gamma) = (inputs[0].float(), inputs[1].float());
         let [hat, _] = normalised(x, self.epsilon);
         Ok(hat.mul(&along_last(gamma, x.shape().len())).into())
+    }
+
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        vec![Kernel::Reduction]
     }
 
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {

@@ -1,5 +1,6 @@
 //! Softmax and its logarithm along an axis.
 
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
 
@@ -54,6 +55,10 @@ impl Operation for Softmax {
         Ok(e.div(&e.sum(self.axis)).into())
     }
 
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        vec![Kernel::Reduction]
+    }
+
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         Ok(Eager::from(inputs[0].float().tensor()?.softmax(self.axis)).into())
     }
@@ -91,6 +96,10 @@ impl Operation for LogSoftmax {
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         let x = shifted(inputs[0].float(), self.axis);
         Ok(x.sub(&x.exp().sum(self.axis).ln()).into())
+    }
+
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        vec![Kernel::Reduction]
     }
 
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {

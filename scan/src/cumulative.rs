@@ -1,6 +1,6 @@
 //! Cumulative sums, products, extrema and log-sum-exp with derivatives. Each vjp is a linear recurrence.
 
-use t4a_diff::array::Kernel;
+use t4a_diff::array::{Cumulation, Kernel};
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Keep, Kept, Meta, OnBatch, Operation, Outcome, Reverse,
     Value,
@@ -57,6 +57,16 @@ impl Cumulative {
         let start = x.iter().enumerate().map(one);
         let operands = x.iter().cloned().chain(zeros).chain(start).collect();
         (LinearRecurrence { initial: true, ..self.recurrence() }, operands)
+    }
+
+    /// The kernel of the array type, for maximum, minimum and log-sum-exp.
+    fn cumulation(&self) -> Option<Cumulation> {
+        match self.kind {
+            Running::Max => Some(Cumulation::Max),
+            Running::Min => Some(Cumulation::Min),
+            Running::LogSumExp => Some(Cumulation::LogSumExp),
+            Running::Sum | Running::Product => None,
+        }
     }
 
     /// `x ⊕ y` for maximum, minimum and log-sum-exp.
@@ -158,11 +168,15 @@ impl Operation for Cumulative {
         }
     }
 
-    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+    fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
         match self.kind {
             Running::Sum => vec![Kernel::RunningSum],
-            Running::Product if !self.complex => vec![Kernel::Recurrence],
-            _ => Vec::new(),
+            Running::Product => self.recurrence().kernels(inputs),
+            // The derivatives are linear recurrences.
+            _ => match self.cumulation() {
+                Some(of) => vec![Kernel::Cumulative(of), Kernel::Recurrence],
+                None => Vec::new(),
+            },
         }
     }
 
@@ -178,7 +192,11 @@ impl Operation for Cumulative {
                 let (op, operands) = self.product_operands(&x);
                 op.of(operands)?
             }
-            _ => vec![self.doubling(&x[0])],
+            _ => {
+                let kernel =
+                    self.cumulation().and_then(|of| x[0].cumulative(of, self.axis, self.reverse));
+                vec![kernel.unwrap_or_else(|| self.doubling(&x[0]))]
+            }
         }))
     }
 

@@ -179,7 +179,7 @@ impl Operation for LinearRecurrence {
     }
 
     fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
-        if self.complex { Vec::new() } else { vec![Kernel::Recurrence] }
+        vec![if self.complex { Kernel::ComplexRecurrence } else { Kernel::Recurrence }]
     }
 
     /// A kernel of the array type if it has one, else a sequential loop.
@@ -191,6 +191,13 @@ impl Operation for LinearRecurrence {
             && let Some(h) = a.recurrence(b, inputs.get(2), self.axis, self.reverse)
         {
             return Ok(h.into());
+        }
+        if let ([a, ia], [b, ib]) = (&a[..], &b[..]) {
+            let first = inputs.get(4).zip(inputs.get(5)).map(|(h, ih)| [h, ih]);
+            let (axis, reverse) = (self.axis, self.reverse);
+            if let Some(h) = A::complex_recurrence([a, ia], [b, ib], first, axis, reverse) {
+                return Ok(Outcome::new(h.into()));
+            }
         }
         let zeros = || b.iter().map(|b| zero(b, self.axis)).collect();
         let mut h = if self.initial { operand(2) } else { zeros() };

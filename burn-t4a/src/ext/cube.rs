@@ -6,6 +6,7 @@
 //! matrices.
 
 mod elements;
+mod scans;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,17 +17,18 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 use burn_std::Metadata;
 use t4a_cube::{
-    Extreme, Factorisation, Lanes, Operand as Memory, Recurrence, extreme, factor, fits_triangular,
-    log_sum_cotangents, product, recurrence, solve_triangular, supports,
+    Extreme, Factorisation, Lanes, Operand as Memory, ScanKind, extreme, factor, fits_triangular,
+    log_sum_cotangents, product, solve_triangular, supports,
 };
 use t4a_einsum::EinsumError;
 use t4a_tensor::TensorError;
 
 use super::operation::{
-    Kernel, MatrixFactors, MatrixKernel, Meta, Operand, Operation, Operations, Outcome, Semiring,
-    Value, by_definition, meta,
+    Cumulation, Kernel, MatrixFactors, MatrixKernel, Meta, Operand, Operation, Operations, Outcome,
+    Semiring, Value, by_definition, meta,
 };
 use super::primitive::{Floats, Indices, SemiringArray};
+use scans::{scanned, scanned_real};
 
 /// Precision of `f32` matrix products in contractions and derivative rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,19 +126,6 @@ fn matrices<R: CubeRuntime>(x: &CubeTensor<R>, batches: &[usize]) -> Memory {
         strides: vec![outer.map_or(0, |(_, step)| step), strides[rank - 2], strides[rank - 1]],
         ..memory(x)
     }
-}
-
-/// States of a recurrence with these terms, factors and initial state.
-fn scanned<R: CubeRuntime>(
-    b: &CubeTensor<R>,
-    [a, first]: [Option<&CubeTensor<R>>; 2],
-    axis: usize,
-    reverse: bool,
-) -> CubeTensor<R> {
-    let own = |x: &CubeTensor<R>| memory(&into_contiguous(x.clone()));
-    let over = Recurrence { a: a.map(own), b: own(b), first: first.map(own), axis, reverse };
-    let h = launched(recurrence(&b.client, over));
-    tensor(b, h, b.meta.shape(), b.dtype)
 }
 
 /// Returns true if semiring products have kernels for this dtype.
@@ -247,7 +236,7 @@ where
 
     /// Work linear in the number of elements.
     fn array_cumsum(x: &Floats<Self>, axis: usize) -> Floats<Self> {
-        Floats(scanned(&x.0, [None, None], axis, false))
+        Floats(scanned_real(ScanKind::Sum, [&[], &[&x.0], &[]], axis, false))
     }
 
     fn array_recurrence(
@@ -257,8 +246,38 @@ where
         axis: usize,
         reverse: bool,
     ) -> Option<Floats<Self>> {
-        let beside = [Some(&a.0), first.map(|x| &x.0)];
-        Some(Floats(scanned(&b.0, beside, axis, reverse)))
+        let first: Vec<_> = first.map(|x| &x.0).into_iter().collect();
+        let operands: [&[_]; 3] = [&[&a.0], &[&b.0], &first];
+        Some(Floats(scanned_real(ScanKind::Recurrence, operands, axis, reverse)))
+    }
+
+    fn array_complex_recurrence(
+        a: [&Floats<Self>; 2],
+        b: [&Floats<Self>; 2],
+        first: Option<[&Floats<Self>; 2]>,
+        axis: usize,
+        reverse: bool,
+    ) -> Option<[Floats<Self>; 2]> {
+        let [a, b] = [a, b].map(|x| x.map(|x| &x.0));
+        let first: Vec<_> = first.into_iter().flatten().map(|x| &x.0).collect();
+        let h = scanned(ScanKind::ComplexRecurrence, [&a, &b, &first], axis, reverse);
+        let parts: Vec<Floats<Self>> = h.into_iter().map(Floats).collect();
+        parts.try_into().ok()
+    }
+
+    fn array_cumulative(
+        x: &Floats<Self>,
+        of: Cumulation,
+        axis: usize,
+        reverse: bool,
+    ) -> Option<Floats<Self>> {
+        let kind = match of {
+            Cumulation::Max => ScanKind::Max,
+            Cumulation::Min => ScanKind::Min,
+            Cumulation::LogSumExp => ScanKind::LogSumExp,
+            _ => return None,
+        };
+        Some(Floats(scanned_real(kind, [&[], &[&x.0], &[]], axis, reverse)))
     }
 
     fn array_semiring_matmul(
@@ -320,7 +339,8 @@ where
         match kernel {
             Kernel::Matrix(of, size) => wide && has_matrix_kernel(of, size),
             Kernel::Reduction | Kernel::Matmul | Kernel::Semiring(_) => dtype.is_float(),
-            Kernel::Recurrence | Kernel::RunningSum => dtype.is_float(),
+            Kernel::Recurrence | Kernel::ComplexRecurrence => dtype.is_float(),
+            Kernel::RunningSum | Kernel::Cumulative(_) => dtype.is_float(),
             _ => false,
         }
     }

@@ -18,6 +18,18 @@ pub enum Semiring {
     LogSumExp,
 }
 
+/// A cumulative operation other than sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cumulation {
+    /// Maximum; NaN from the first NaN on.
+    Max,
+    /// Minimum; NaN from the first NaN on.
+    Min,
+    /// `ln Σ eˣ`.
+    LogSumExp,
+}
+
 /// A kernel for each real matrix of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -66,8 +78,12 @@ pub enum Kernel {
     Semiring(Semiring),
     /// `h ← a h + b` along an axis.
     Recurrence,
+    /// `h ← a h + b` of complex numbers along an axis.
+    ComplexRecurrence,
     /// Cumulative sums along an axis.
     RunningSum,
+    /// Other cumulative operations along an axis.
+    Cumulative(Cumulation),
     /// Factorisations and triangular systems, for matrices of this size.
     Matrix(MatrixKernel, [usize; 2]),
 }

@@ -19,7 +19,7 @@ mod tests;
 
 pub use dual::Dual;
 pub use engine::{Eager, ElementKind, Indices, Reals, Truths};
-pub use kernel::{Kernel, MatrixFactors, MatrixKernel, Semiring};
+pub use kernel::{Cumulation, Kernel, MatrixFactors, MatrixKernel, Semiring};
 
 /// Sizes of axes.
 pub type Shape = Vec<usize>;
@@ -175,6 +175,23 @@ pub trait Array: Clone + Debug + Sized + 'static {
         _axis: usize,
         _reverse: bool,
     ) -> Option<Self> {
+        None
+    }
+
+    /// [`Array::recurrence`] of complex numbers as real and imaginary part.
+    fn complex_recurrence(
+        _a: [&Self; 2],
+        _b: [&Self; 2],
+        _first: Option<[&Self; 2]>,
+        _axis: usize,
+        _reverse: bool,
+    ) -> Option<[Self; 2]> {
+        None
+    }
+
+    /// A cumulative operation along an axis, from its end with `reverse`, if the device has such a kernel; not recorded
+    /// by tapes.
+    fn cumulative(&self, _of: Cumulation, _axis: usize, _reverse: bool) -> Option<Self> {
         None
     }
 

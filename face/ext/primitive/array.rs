@@ -1,7 +1,7 @@
 //! Implementation of `Array` for float primitives of a backend.
 
 use burn_backend::{Scalar, TensorMetadata};
-use t4a_diff::array::{MatrixFactors, MatrixKernel, Semiring, Shape};
+use t4a_diff::array::{Cumulation, MatrixFactors, MatrixKernel, Semiring, Shape};
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
 
@@ -207,6 +207,18 @@ impl<B: Operations> Array for Floats<B> {
         reverse: bool,
     ) -> Option<Self> {
         B::array_recurrence(self, b, first, axis, reverse)
+    }
+    fn complex_recurrence(
+        a: [&Self; 2],
+        b: [&Self; 2],
+        first: Option<[&Self; 2]>,
+        axis: usize,
+        reverse: bool,
+    ) -> Option<[Self; 2]> {
+        B::array_complex_recurrence(a, b, first, axis, reverse)
+    }
+    fn cumulative(&self, of: Cumulation, axis: usize, reverse: bool) -> Option<Self> {
+        B::array_cumulative(self, of, axis, reverse)
     }
     fn semiring_matmul(
         &self,

@@ -7,7 +7,7 @@
 //! element      products of elements without a derivative: integers, values with counts, lists of the best values
 //! log_sum      cotangents of log-sum-exp products
 //! factor       factorisations of small matrices, triangular systems
-//! scan         linear recurrences and cumulative sums
+//! scan         linear recurrences and cumulative operations
 //! launch       operands, index checks, grids
 //! ```
 //!
@@ -31,4 +31,4 @@ pub use factor::{Factorisation, Factors, Triangle, factor, fits_triangular, solv
 pub use launch::{Operand, supports};
 pub use log_sum::log_sum_cotangents;
 pub use product::{Product, Semiring, Tile, product};
-pub use scan::{Recurrence, recurrence};
+pub use scan::{LaneScan, ScanKind, scan};

@@ -9,6 +9,7 @@ pub(crate) mod factor;
 pub(crate) mod log_sum;
 pub(crate) mod product;
 pub(crate) mod scan;
+pub(crate) mod steps;
 
 /// Returns true for NaN.
 #[cube]

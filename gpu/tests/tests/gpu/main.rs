@@ -8,6 +8,7 @@ mod contractions;
 mod elements;
 mod factorisations;
 mod kernels;
+mod scans;
 mod user;
 
 use burn::backend::wgpu::WgpuDevice;
