@@ -6,6 +6,7 @@
 mod arrays;
 mod contractions;
 mod elements;
+mod examples;
 mod factorisations;
 mod kernels;
 mod scans;
