@@ -7,6 +7,7 @@ mod errors;
 mod examples;
 mod imports;
 mod licences;
+mod targets;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

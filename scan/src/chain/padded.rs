@@ -56,23 +56,3 @@ impl<A: Array> LinearChain<A> {
         tags.chunks(length).zip(&self.lengths).enumerate().map(of).collect()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_give_lengths() {
-        let mask = [true, true, false, true, false, false, true, true, true];
-        assert_eq!(mask_lengths(&mask, 3), Ok(vec![2, 1, 3]));
-        assert_eq!(mask_lengths(&[], 3), Ok(vec![]));
-        let text = |mask: &[bool]| mask_lengths(mask, 3).unwrap_err().to_string();
-        let hole = text(&[true, true, true, true, false, true]);
-        assert!(
-            hole.contains("sequence 1: the mask is true at step 2 and false at step 1"),
-            "{hole}"
-        );
-        let empty = text(&[true, false, false, false, false, false]);
-        assert!(empty.contains("sequence 1: the mask is false at every step"), "{empty}");
-    }
-}

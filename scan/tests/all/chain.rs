@@ -1,6 +1,6 @@
 //! ln Z of chains as one operation.
 
-use t4a_scan::{LinearChain, LogPartition};
+use t4a_scan::{LinearChain, LogPartition, mask_lengths};
 
 use crate::*;
 
@@ -121,4 +121,16 @@ fn operands_of_no_chain_are_refused() {
         assert!(error.starts_with("linear_chain: "), "{error}");
     }
     assert!(op.results(&metas([&[2, 3, 4], &[4, 4]])[..1]).is_err());
+}
+
+#[test]
+fn masks_give_lengths() {
+    let mask = [true, true, false, true, false, false, true, true, true];
+    assert_eq!(mask_lengths(&mask, 3), Ok(vec![2, 1, 3]));
+    assert_eq!(mask_lengths(&[], 3), Ok(vec![]));
+    let text = |mask: &[bool]| mask_lengths(mask, 3).unwrap_err().to_string();
+    let hole = text(&[true, true, true, true, false, true]);
+    assert!(hole.contains("sequence 1: the mask is true at step 2 and false at step 1"), "{hole}");
+    let empty = text(&[true, false, false, false, false, false]);
+    assert!(empty.contains("sequence 1: the mask is false at every step"), "{empty}");
 }
