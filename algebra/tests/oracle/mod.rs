@@ -106,6 +106,9 @@ pub(crate) fn check_product<S: Semiring<T>, T: Scalar>(
     let a = Sample::new(m, k, layout, || element(&mut rng));
     let b = Sample::new(k, n, layout_b, || element(&mut rng));
     let before: Vec<T> = (0..layout_c.place(m, n).2).map(|_| element(&mut rng)).collect();
+    let term = |i: usize, j: usize, l: usize| S::mul(a.at(i, l), b.at(l, j));
+    let sum = |i, j| (0..k).fold(S::ZERO, |sum, l| S::add(sum, term(i, j, l)));
+    let sums: Vec<T> = (0..m * n).map(|at| sum(at / n, at % n)).collect();
     for accumulate in [false, true] {
         for parallelism in [Parallelism::Seq, Parallelism::Threads(3)] {
             let mut at = before.iter();
@@ -118,13 +121,8 @@ pub(crate) fn check_product<S: Semiring<T>, T: Scalar>(
                 .run::<S>();
             for i in 0..m {
                 for j in 0..n {
-                    let mut sum = S::ZERO;
-                    for l in 0..k {
-                        sum = S::add(sum, S::mul(a.at(i, l), b.at(l, j)));
-                    }
-                    if accumulate {
-                        sum = S::add(old.at(i, j), sum);
-                    }
+                    let sum = sums[i * n + j];
+                    let sum = if accumulate { S::add(old.at(i, j), sum) } else { sum };
                     let got = c.at(i, j);
                     assert!(
                         same(&got, &sum),
@@ -160,6 +158,17 @@ pub(crate) fn check_winners<S: Selective<T>, T: Scalar>(
     let layout_c = if layout == Layout::Repeated { Layout::ColMajor } else { layout };
     let a = Sample::new(m, k, layout, || element(&mut rng));
     let b = Sample::new(k, n, Layout::ALL[n % 5], || element(&mut rng));
+    let best = |i: usize, j: usize| {
+        let (mut sum, mut winner) = (S::ZERO, NO_ARGMAX);
+        for l in 0..k {
+            let term = S::mul(a.at(i, l), b.at(l, j));
+            if S::better(term, sum) {
+                (sum, winner) = (term, 1000 + l as u32);
+            }
+        }
+        (sum, winner)
+    };
+    let best: Vec<(T, u32)> = (0..m * n).map(|at| best(at / n, at % n)).collect();
     for (cut, parallelism) in [(k, Parallelism::Seq), (k / 2, Parallelism::Threads(3))] {
         let mut c = Sample::new(m, n, layout_c, || S::ONE);
         let mut arg = Sample::new(m, n, layout_c, || 12345u32);
@@ -183,13 +192,7 @@ pub(crate) fn check_winners<S: Selective<T>, T: Scalar>(
         }
         for i in 0..m {
             for j in 0..n {
-                let (mut sum, mut winner) = (S::ZERO, NO_ARGMAX);
-                for l in 0..k {
-                    let term = S::mul(a.at(i, l), b.at(l, j));
-                    if S::better(term, sum) {
-                        (sum, winner) = (term, 1000 + l as u32);
-                    }
-                }
+                let (sum, winner) = best[i * n + j];
                 let got = (c.at(i, j), arg.at(i, j));
                 assert!(
                     same(&got.0, &sum) && got.1 == winner,

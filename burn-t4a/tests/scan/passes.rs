@@ -1,16 +1,20 @@
 //! Scan bodies that run reverse passes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use super::*;
 use burn_t4a::ext::scan::{Pushed, ScanBackend, scan_jvp};
 
+/// Serialises tests: while a thread observes passes, those of other threads wait for it, up to seconds.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// Fails if the test does not end in time.
 fn in_time(test: impl FnOnce() + Send + 'static) {
+    let _alone = ALONE.lock().unwrap_or_else(|error| error.into_inner());
     let (sender, receiver) = channel();
     let run = thread::spawn(move || {
         test();
