@@ -1,5 +1,6 @@
 //! Random networks over every semiring against the loops of the definition, and the properties of their derivatives.
 
+#[path = "all/oracle/mod.rs"]
 mod oracle;
 
 use oracle::{Case, naive, networks, tensor};

@@ -1,5 +1,6 @@
 //! Results are bit-identical for any number of threads. A single test per file: the number of threads is process-wide.
 
+#[path = "all/oracle/mod.rs"]
 mod oracle;
 
 use oracle::Tropical;
@@ -8,17 +9,17 @@ use t4a_einsum::{Einsum, Plan};
 use t4a_tensor::Tensor;
 use t4a_tensor::loops::parallel;
 
-/// Subscripts and shapes large enough for multithreading: products, batches, sums, outer and elementwise products, a
-/// copy before a product, a slice.
+/// Subscripts and shapes just large enough for four threads, because the products of a semiring of this file are not
+/// optimised: products, batches, sums, outer and elementwise products, a copy before a product, a slice.
 const CASES: [(&str, &[&[usize]]); 8] = [
-    ("ij,jk->ik", &[&[300, 310], &[310, 290]]),
-    ("ij,jk->ik", &[&[1000, 1200], &[1200, 3]]),
-    ("bij,bjk->bik", &[&[40, 50, 30], &[40, 30, 60]]),
+    ("ij,jk->ik", &[&[120, 130], &[130, 110]]),
+    ("ij,jk->ik", &[&[600, 1200], &[1200, 3]]),
+    ("bij,bjk->bik", &[&[40, 30, 30], &[40, 30, 40]]),
     ("ij->j", &[&[700, 900]]),
     ("i,j->ij", &[&[900], &[700]]),
     ("ij,ij->ij", &[&[600, 700], &[600, 700]]),
-    ("aibj,cjdi->acbd", &[&[20, 30, 20, 16], &[12, 16, 20, 30]]),
-    ("ab,bc,cd,da->", &[&[200, 210], &[210, 220], &[220, 230], &[230, 200]]),
+    ("aibj,cjdi->acbd", &[&[10, 16, 12, 12], &[8, 12, 10, 16]]),
+    ("ab,bc,cd,da->", &[&[80, 90], &[90, 110], &[110, 130], &[130, 80]]),
 ];
 
 fn data(shapes: &[&[usize]]) -> Vec<Tensor<f64>> {

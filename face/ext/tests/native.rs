@@ -1,5 +1,8 @@
 //! Routes of results on the engine, and errors of the policy on another backend.
 
+// `crate::routes` calls different functions on each backend.
+#![allow(dead_code)]
+
 use burn_tensor::{Bool, Int};
 use t4a_tensor::route::{Path, Reason, Route};
 
