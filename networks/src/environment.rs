@@ -118,7 +118,7 @@ impl<S: Sector> Environments<S> {
         [&self.left[site], &self.right[self.sites - site]]
     }
 
-    /// Site i, a left isometry, becomes part of the left.
+    /// Site i, a left isometry, becomes part of the left. Environments that contain it on the right are dropped.
     pub(crate) fn pass_right(
         &mut self,
         i: usize,
@@ -128,10 +128,11 @@ impl<S: Sector> Environments<S> {
         let next = grow_left(&self.left[i], x, w, &x.conj()?)?;
         self.left.truncate(i + 1);
         self.left.push(next);
+        self.right.truncate(self.sites - i);
         Ok(())
     }
 
-    /// Site i, a right isometry, becomes part of the right.
+    /// Site i, a right isometry, becomes part of the right. Environments that contain it on the left are dropped.
     pub(crate) fn pass_left(
         &mut self,
         i: usize,
@@ -142,6 +143,7 @@ impl<S: Sector> Environments<S> {
         let next = grow_right(&self.right[behind], x, w, &x.conj()?)?;
         self.right.truncate(behind + 1);
         self.right.push(next);
+        self.left.truncate(i + 1);
         Ok(())
     }
 }

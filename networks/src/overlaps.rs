@@ -30,24 +30,30 @@ impl<S: Sector> Overlaps<S> {
         let ends = [x[0].spec().legs()[0].dual(), x[n - 1].spec().legs()[2].dual()];
         let [left, right] = ends.map(|leg| edge(&x[0], vec![leg.clone(), leg.dual()]));
         let mut all = Self { other: other.clone(), left: vec![left?], right: vec![right?] };
-        for i in (1..n).rev() {
-            all.pass(i, &x[i], false)?;
-        }
+        all.begin_anew(state)?;
         Ok(all)
     }
 
-    /// Site i becomes part of one side.
+    /// Environments of a state whose centre is site 0.
+    pub(crate) fn begin_anew(&mut self, state: &Mps<S>) -> Result<()> {
+        let x = state.tensors();
+        (1..state.len()).rev().try_for_each(|i| self.pass(i, &x[i], false))
+    }
+
+    /// Site i becomes part of one side. Environments that contain it on the other side are dropped.
     pub(crate) fn pass(&mut self, i: usize, x: &GradedTensor<S>, to_right: bool) -> Result<()> {
         let (other, bra) = (&self.other.tensors()[i], x.conj()?);
         if to_right {
             let next = einsum("kb,kpm,bpn->mn", &[&self.left[i], other, &bra])?;
             self.left.truncate(i + 1);
             self.left.push(next);
+            self.right.truncate(self.other.len() - i);
         } else {
             let behind = self.other.len() - 1 - i;
             let next = einsum("mn,kpm,bpn->kb", &[&self.right[behind], other, &bra])?;
             self.right.truncate(behind + 1);
             self.right.push(next);
+            self.left.truncate(i + 1);
         }
         Ok(())
     }

@@ -59,6 +59,8 @@ pub struct Dmrg<'a, S> {
     options: DmrgOptions,
     environments: Environments<S>,
     overlaps: Vec<Overlaps<S>>,
+    /// The last sweep ended with an error: the centre may be at any site, and environments may be of other tensors.
+    is_interrupted: bool,
     sweeps: usize,
     last: Option<Report>,
 }
@@ -91,7 +93,8 @@ impl<'a, S: Sector> Dmrg<'a, S> {
         state.normalise()?;
         let overlaps = lower.iter().map(|x| Overlaps::new(OP, x, &state)).collect::<Result<_>>()?;
         let environments = Environments::new(operator, &state, 0)?;
-        Ok(Self { operator, state, options, environments, overlaps, sweeps: 0, last: None })
+        let (is_interrupted, sweeps, last) = (false, 0, None);
+        Ok(Self { operator, state, options, environments, overlaps, is_interrupted, sweeps, last })
     }
 
     /// The state of the search, of norm 1.
@@ -139,9 +142,13 @@ impl<'a, S: Sector> Dmrg<'a, S> {
     /// One sweep to the right and back.
     ///
     /// # Errors
-    /// Those of the factorisations.
+    /// Those of the factorisations. The state is that of the last complete update, from which the next sweep starts.
     pub fn sweep(&mut self) -> Result<Report> {
         let (begin, n) = (Instant::now(), self.state.len());
+        if self.is_interrupted {
+            self.begin_anew()?;
+        }
+        self.is_interrupted = true;
         let two = self.options.update == Update::TwoSites && n > 1;
         let updates = if two { n - 1 } else { n };
         let mut total = (0.0, 0.0f64);
@@ -152,6 +159,7 @@ impl<'a, S: Sector> Dmrg<'a, S> {
                 if two { self.two_sites(i, to_right)? } else { self.one_site(i, to_right)? };
             total = (energy, total.1.max(dropped));
         }
+        self.is_interrupted = false;
         self.sweeps += 1;
         let report = Report {
             step: self.sweeps,
@@ -162,5 +170,53 @@ impl<'a, S: Sector> Dmrg<'a, S> {
         };
         self.last = Some(report);
         Ok(report)
+    }
+
+    /// Moves the centre to the first site and computes the environments of the state as it is.
+    fn begin_anew(&mut self) -> Result<()> {
+        self.state.orthogonalise(0)?;
+        self.environments = Environments::new(self.operator, &self.state, 0)?;
+        let state = &self.state;
+        self.overlaps.iter_mut().try_for_each(|overlaps| overlaps.begin_anew(state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sites::{Sites, spin_half};
+    use crate::sums::Sum;
+
+    /// A sweep that an error ends leaves a state from which the search goes on, also below an excited state.
+    #[test]
+    fn interrupted() {
+        let sites = Sites::uniform(spin_half(), 8);
+        let mut h = Sum::new(&sites);
+        for i in 0..7 {
+            h.add_with_adjoint(0.5, [("S+", i), ("S-", i + 1)]);
+            h.add(1.0, [("Sz", i), ("Sz", i + 1)]);
+        }
+        let h = h.mpo().unwrap();
+        let start = Mps::product(&sites, ["Up", "Dn"].into_iter().cycle().take(8)).unwrap();
+        let options = || DmrgOptions::new().max_dim(32).sweeps(40).tolerance(1e-12);
+        let mut search = Dmrg::new(&h, start.clone(), options()).unwrap();
+        for site in 0..4 {
+            search.two_sites(site, true).unwrap();
+        }
+        search.is_interrupted = true;
+        let ground = search.run_to_end().unwrap().energy;
+        assert!((ground + 3.374_932_598_688).abs() < 1e-10, "{ground}");
+
+        let lower = [search.into_state()];
+        let mut search = Dmrg::excited(&h, start.clone(), &lower, options()).unwrap();
+        let first = search.run_to_end().unwrap().energy;
+        let mut search = Dmrg::excited(&h, start, &lower, options()).unwrap();
+        search.sweep().unwrap();
+        for site in 0..4 {
+            search.two_sites(site, true).unwrap();
+        }
+        search.is_interrupted = true;
+        let again = search.run_to_end().unwrap().energy;
+        assert!((first - again).abs() < 1e-9 && first > ground + 0.1, "{first} {again}");
     }
 }
