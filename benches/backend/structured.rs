@@ -2,6 +2,9 @@
 //! the faster one in the place of Flex.
 //!
 //! The computation is that of the bench `graded` of t4a-structured, the effective Hamiltonian of two sites, in `f64`.
+//! Burn's tape releases results without owners at the next backward pass, so a forward pass without one takes new memory
+//! for all that it keeps. Backward passes of the engine take 2.0 to 2.2 times the forward pass in each contraction; the
+//! nodes of the tape take about 10 µs per contraction more.
 
 use burn::backend::Autodiff;
 use burn::tensor::backend::AutodiffBackend;
@@ -109,7 +112,7 @@ pub(crate) fn graded(rows: &mut Vec<Row>) {
             move || contract(&x)
         });
     }
-    row!(against rows, "graded U(1) 64: forward on a tape", 0.0, BurnT4a, |device| {
+    row!(against rows, "graded U(1) 64: forward on a tape, kept", 0.0, BurnT4a, |device| {
         let x = leaves::<Autodiff<B>, _>(&spins(64), &device);
         move || contract(&x)
     }, {

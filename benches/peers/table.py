@@ -59,7 +59,7 @@ LIMITS = {
 WITHIN = {
     "graded U(1)² 64: cold plans": ("the same with cached plans", 3.0),
     "graded U(1)² 256: cold plans": ("the same with cached plans", 3.0),
-    "graded U(1) 64: forward on a tape": ("without a tape", 1.3),
+    "graded U(1) 64: forward on a tape, kept": ("without a tape", 1.3),
     "graded U(1) 64: forward, backward": ("forward without a tape", 3.2),
 }
 CHAIN, PLAN = "ln Z of chains 32×128, 64 tags", "plan of MERA of 26 tensors"

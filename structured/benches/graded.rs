@@ -182,7 +182,8 @@ fn row<S: Sector>(name: &str, d: usize, problem: impl FnOnce() -> Problem<S>) {
     let backward = best(|| {
         let all = problem.run();
         let mut cotangent = all[3].re().clone();
-        for (plan, left, right) in plans.iter().rev() {
+        for (k, (plan, _, right)) in plans.iter().enumerate().rev() {
+            let left = if k == 0 { &problem.lp } else { &all[k - 1] };
             let inputs = [Value::Float(left.re().clone()), Value::Float(right.re().clone())];
             let out = t4a_diff::Outcome::from(cotangent.clone());
             let wanted = [true, true];
