@@ -490,10 +490,10 @@ fn check_threads<S: Selective<T>, T: Real>(
 fn threads_do_not_change_a_bit() {
     let mut rng = Lcg::new(7);
     for (m, k, n) in [
-        (150, 700, 200),
+        (400, 700, 300),
         (1000, 600, 3),
         (2, 900, 2000),
-        (257, 600, 65),
+        (257, 600, 257),
         // Remainders of a few columns.
         (64, 256, 392),
         (60, 213, 391),
@@ -516,7 +516,7 @@ fn threads_do_not_change_a_bit() {
             check(&a);
         }
     }
-    for (m, k, n) in [(296, 1000, 69), (100, 600, 285), (65, 300, 513), (90, 400, 300)] {
+    for (m, k, n) in [(296, 1000, 552), (300, 600, 570), (257, 300, 513), (90, 400, 600)] {
         let narrow = |n: usize| (0..n).map(|i| f16::from_f64((i as f64 * 0.7).sin()));
         let (mut a, b): (Vec<f16>, Vec<f16>) = (narrow(m * k).collect(), narrow(k * n).collect());
         for _ in 0..2 {
