@@ -8,6 +8,9 @@
 //!
 //! Arguments: `[heisenberg|hubbard] [D] [THREADS]` for one row; without them all rows, with one thread and two. Four
 //! applications of the effective operator per pair of sites. `peers/table.py` runs the rows in turns with TeNPy.
+//!
+//! Floor, D = 256 and one thread: applications take half of a sweep, 0.9 to 1.1 times their matrix products alone (bench
+//! `graded` of t4a-structured); singular value decompositions take 30 %, as long as those of LAPACK.
 
 use t4a_algebra::parallel;
 use t4a_networks::sites::{Sites, electron, spin_half};
