@@ -7,7 +7,7 @@
 //! ln Z = ln Σ exp(K Σ sᵢsⱼ) is one contraction over (log-sum-exp, +) in which every spin is a label shared by four
 //! bonds. Its first derivative with respect to the coupling K is the mean of Σ sᵢsⱼ, the second its variance, which is
 //! proportional to the heat capacity: two levels of `Autodiff`. Everything is compared with the sum over all 65,536
-//! configurations. The program is generic over the backend; `gpu/examples` runs it on a GPU.
+//! configurations. The program is generic over the backend; the tests in `gpu` run it on `Wgpu`.
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};

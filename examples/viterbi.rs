@@ -13,7 +13,7 @@
 //! (log-sum-exp, +)  probability of the observations;  gradient: posteriors (forward-backward)
 //! ```
 //!
-//! The program is generic over the backend; `gpu/examples` runs it on a GPU.
+//! The program is generic over the backend; the tests in `gpu` run it on `Wgpu`.
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};

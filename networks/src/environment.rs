@@ -80,9 +80,9 @@ pub(crate) fn apply_two<S: Sector>(
     Ok(y.repartition(x.spec().rows())?)
 }
 
-/// Environments of all bonds that have been contracted.
+/// A tensor for the sites before and one for the sites behind each site that a sweep visits next.
 #[derive(Clone, Debug)]
-pub(crate) struct Environments<S> {
+pub(crate) struct ChainSides<S> {
     sites: usize,
     /// `left[i]` of the sites before i.
     left: Vec<GradedTensor<S>>,
@@ -90,15 +90,42 @@ pub(crate) struct Environments<S> {
     right: Vec<GradedTensor<S>>,
 }
 
+impl<S: Sector> ChainSides<S> {
+    /// Those of the ends of a chain.
+    pub(crate) fn new(sites: usize, [left, right]: [GradedTensor<S>; 2]) -> Self {
+        Self { sites, left: vec![left], right: vec![right] }
+    }
+
+    /// Those of sites `first` to `last`.
+    pub(crate) fn of(&self, first: usize, last: usize) -> [&GradedTensor<S>; 2] {
+        [&self.left[first], &self.right[self.sites - 1 - last]]
+    }
+
+    /// Site i becomes part of the left, as in `next`. Tensors that contain it on the right are dropped.
+    pub(crate) fn pass_right(&mut self, i: usize, next: GradedTensor<S>) {
+        self.left.truncate(i + 1);
+        self.left.push(next);
+        self.right.truncate(self.sites - i);
+    }
+
+    /// Site i becomes part of the right, as in `next`. Tensors that contain it on the left are dropped.
+    pub(crate) fn pass_left(&mut self, i: usize, next: GradedTensor<S>) {
+        self.right.truncate(self.sites - i);
+        self.right.push(next);
+        self.left.truncate(i + 1);
+    }
+}
+
+/// Environments of all bonds that have been contracted.
+#[derive(Clone, Debug)]
+pub(crate) struct Environments<S>(ChainSides<S>);
+
 impl<S: Sector> Environments<S> {
     /// Those of a state whose centre is at `center`.
     pub(crate) fn new(operator: &Mpo<S>, state: &Mps<S>, center: usize) -> Result<Self> {
         let (x, w, n) = (state.tensors(), operator.tensors(), state.len());
-        let mut all = Self {
-            sites: n,
-            left: vec![left_edge(&x[0], &w[0])?],
-            right: vec![right_edge(&x[n - 1], &w[n - 1])?],
-        };
+        let ends = [left_edge(&x[0], &w[0])?, right_edge(&x[n - 1], &w[n - 1])?];
+        let mut all = Self(ChainSides::new(n, ends));
         for i in 0..center {
             all.pass_right(i, &x[i], &w[i])?;
         }
@@ -110,40 +137,34 @@ impl<S: Sector> Environments<S> {
 
     /// The environments of sites `first` to `last`.
     pub(crate) fn of(&self, first: usize, last: usize) -> [&GradedTensor<S>; 2] {
-        [&self.left[first], &self.right[self.sites - 1 - last]]
+        self.0.of(first, last)
     }
 
     /// The environments of the bond before a site.
     pub(crate) fn bond(&self, site: usize) -> [&GradedTensor<S>; 2] {
-        [&self.left[site], &self.right[self.sites - site]]
+        [&self.0.left[site], &self.0.right[self.0.sites - site]]
     }
 
-    /// Site i, a left isometry, becomes part of the left. Environments that contain it on the right are dropped.
+    /// Site i, a left isometry, becomes part of the left.
     pub(crate) fn pass_right(
         &mut self,
         i: usize,
         x: &GradedTensor<S>,
         w: &GradedTensor<S>,
     ) -> Result<()> {
-        let next = grow_left(&self.left[i], x, w, &x.conj()?)?;
-        self.left.truncate(i + 1);
-        self.left.push(next);
-        self.right.truncate(self.sites - i);
+        self.0.pass_right(i, grow_left(&self.0.left[i], x, w, &x.conj()?)?);
         Ok(())
     }
 
-    /// Site i, a right isometry, becomes part of the right. Environments that contain it on the left are dropped.
+    /// Site i, a right isometry, becomes part of the right.
     pub(crate) fn pass_left(
         &mut self,
         i: usize,
         x: &GradedTensor<S>,
         w: &GradedTensor<S>,
     ) -> Result<()> {
-        let behind = self.sites - 1 - i;
-        let next = grow_right(&self.right[behind], x, w, &x.conj()?)?;
-        self.right.truncate(behind + 1);
-        self.right.push(next);
-        self.left.truncate(i + 1);
+        let [_, right] = self.0.of(0, i);
+        self.0.pass_left(i, grow_right(right, x, w, &x.conj()?)?);
         Ok(())
     }
 }

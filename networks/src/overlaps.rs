@@ -2,6 +2,7 @@
 
 use t4a_structured::{GradedTensor, Sector, einsum};
 
+use crate::environment::ChainSides;
 use crate::error::{NetworksError, Result};
 use crate::mps::Mps;
 use crate::scalar::edge;
@@ -10,10 +11,8 @@ use crate::scalar::edge;
 #[derive(Clone, Debug)]
 pub(crate) struct Overlaps<S> {
     other: Mps<S>,
-    /// `[other In, bra Out]` of the sites before i.
-    left: Vec<GradedTensor<S>>,
-    /// `[other Out, bra In]`, the n-th of the last n sites.
-    right: Vec<GradedTensor<S>>,
+    /// `[other In, bra Out]` of the sites before, `[other Out, bra In]` of those behind.
+    sides: ChainSides<S>,
 }
 
 impl<S: Sector> Overlaps<S> {
@@ -29,7 +28,7 @@ impl<S: Sector> Overlaps<S> {
         let (x, n) = (state.tensors(), state.len());
         let ends = [x[0].spec().legs()[0].dual(), x[n - 1].spec().legs()[2].dual()];
         let [left, right] = ends.map(|leg| edge(&x[0], vec![leg.clone(), leg.dual()]));
-        let mut all = Self { other: other.clone(), left: vec![left?], right: vec![right?] };
+        let mut all = Self { other: other.clone(), sides: ChainSides::new(n, [left?, right?]) };
         all.begin_anew(state)?;
         Ok(all)
     }
@@ -40,34 +39,33 @@ impl<S: Sector> Overlaps<S> {
         (1..state.len()).rev().try_for_each(|i| self.pass(i, &x[i], false))
     }
 
-    /// Site i becomes part of one side. Environments that contain it on the other side are dropped.
+    /// Site i becomes part of one side.
     pub(crate) fn pass(&mut self, i: usize, x: &GradedTensor<S>, to_right: bool) -> Result<()> {
         let (other, bra) = (&self.other.tensors()[i], x.conj()?);
         if to_right {
-            let next = einsum("kb,kpm,bpn->mn", &[&self.left[i], other, &bra])?;
-            self.left.truncate(i + 1);
-            self.left.push(next);
-            self.right.truncate(self.other.len() - i);
+            let [left, _] = self.sides.of(i, i);
+            let next = einsum("kb,kpm,bpn->mn", &[left, other, &bra])?;
+            self.sides.pass_right(i, next);
         } else {
-            let behind = self.other.len() - 1 - i;
-            let next = einsum("mn,kpm,bpn->kb", &[&self.right[behind], other, &bra])?;
-            self.right.truncate(behind + 1);
-            self.right.push(next);
-            self.left.truncate(i + 1);
+            let [_, right] = self.sides.of(0, i);
+            let next = einsum("mn,kpm,bpn->kb", &[right, other, &bra])?;
+            self.sides.pass_left(i, next);
         }
         Ok(())
     }
 
     /// The other state on site i.
     pub(crate) fn one_site(&self, i: usize) -> Result<GradedTensor<S>> {
-        let (x, right) = (self.other.tensors(), &self.right[self.other.len() - 1 - i]);
-        Ok(einsum("kb,kpm,mn->bpn", &[&self.left[i], &x[i], right])?.repartition(2)?)
+        let [left, right] = self.sides.of(i, i);
+        let site = &self.other.tensors()[i];
+        Ok(einsum("kb,kpm,mn->bpn", &[left, site, right])?.repartition(2)?)
     }
 
     /// The other state on sites i and i + 1.
     pub(crate) fn two_sites(&self, i: usize) -> Result<GradedTensor<S>> {
-        let (x, right) = (self.other.tensors(), &self.right[self.other.len() - 2 - i]);
-        let all = [&self.left[i], &x[i], &x[i + 1], right];
+        let [left, right] = self.sides.of(i, i + 1);
+        let x = self.other.tensors();
+        let all = [left, &x[i], &x[i + 1], right];
         Ok(einsum("kb,kpm,mqc,cn->bpqn", &all)?.repartition(2)?)
     }
 }
