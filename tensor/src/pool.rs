@@ -12,7 +12,7 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use t4a_algebra::environment::{Variable, bytes};
@@ -66,16 +66,111 @@ impl Class {
         // SAFETY: the alignment is a power of two and the size is below 2⁴⁸.
         unsafe { Layout::from_size_align_unchecked(self.bytes(), align) }
     }
+}
+
+/// Free blocks of a class.
+struct Blocks {
+    free: Vec<NonNull<u8>>,
+    /// Minimum number of cached blocks of the class in this period: the first `spare` blocks were not needed.
+    spare: usize,
+}
+// SAFETY: the pointers own their blocks.
+unsafe impl Send for Blocks {}
+
+/// Unused bytes that may be cached, in the environment.
+pub(crate) const CACHE_VARIABLE: Variable<usize> =
+    Variable::new("T4A_CACHE_LIMIT", "a number of bytes", bytes);
+/// Bytes that tensors may take, in the environment.
+pub(crate) const MEMORY_VARIABLE: Variable<usize> =
+    Variable::new("T4A_MEMORY_LIMIT", "a number of bytes", bytes);
+
+/// Blocks of all classes, cached and in use.
+struct Pool {
+    cache: [Mutex<Blocks>; CLASSES],
+    /// Bytes that are cached and not in use.
+    cached: AtomicUsize,
+    /// Bytes of all blocks, cached and in use.
+    held: AtomicUsize,
+    /// Bytes of blocks in use.
+    used: AtomicUsize,
+    /// Maximum number of bytes in use, in this period and in the previous one.
+    peaks: [AtomicUsize; 2],
+    cache_limit: ByteSetting,
+    memory_limit: ByteSetting,
+}
+
+/// The pool of the process.
+static POOL: Pool = Pool::new();
+
+impl Pool {
+    const fn new() -> Self {
+        Self {
+            cache: [const { Mutex::new(Blocks { free: Vec::new(), spare: 0 }) }; CLASSES],
+            cached: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            used: AtomicUsize::new(0),
+            peaks: [const { AtomicUsize::new(0) }; 2],
+            cache_limit: ByteSetting::new(CACHE_VARIABLE, AUTOMATIC),
+            memory_limit: ByteSetting::new(MEMORY_VARIABLE, usize::MAX),
+        }
+    }
+
+    fn list(&self, class: Class) -> MutexGuard<'_, Blocks> {
+        // A panic while holding the lock leaves the list valid.
+        self.cache[class.0 as usize].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A block of the class, cached or fresh; `None` if the allocator refuses.
+    #[inline]
+    fn take(&self, class: Class) -> Option<NonNull<u8>> {
+        let cached = {
+            let mut blocks = self.list(class);
+            let cached = blocks.free.pop();
+            blocks.spare = blocks.spare.min(blocks.free.len());
+            cached
+        };
+        let block = match cached {
+            Some(ptr) => {
+                self.cached.fetch_sub(class.bytes(), Ordering::Relaxed);
+                ptr
+            }
+            None => self.allocate(class).or_else(|| {
+                self.cleanup();
+                self.allocate(class)
+            })?,
+        };
+        let now = self.used.fetch_add(class.bytes(), Ordering::Relaxed) + class.bytes();
+        let peak = &self.peaks[0];
+        if now > peak.load(Ordering::Relaxed) {
+            peak.fetch_max(now, Ordering::Relaxed);
+        }
+        Some(block)
+    }
+
+    /// Returns a block allocated by [`Self::take`] for the same class.
+    #[inline]
+    fn give_back(&self, ptr: NonNull<u8>, class: Class) {
+        let bytes = class.bytes();
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        if self.cached.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.room() {
+            self.list(class).free.push(ptr);
+        } else {
+            self.cached.fetch_sub(bytes, Ordering::Relaxed);
+            // SAFETY: `take` allocated it for this class.
+            unsafe { self.free(ptr, class) };
+        }
+    }
 
     /// A block from the system.
-    fn allocate(self) -> Option<NonNull<u8>> {
-        let bytes = self.bytes();
+    fn allocate(&self, class: Class) -> Option<NonNull<u8>> {
+        let bytes = class.bytes();
         // A rejected request does not temporarily reduce the memory available to others.
-        let fits = |held: usize| held.checked_add(bytes).filter(|&held| held <= MEMORY.get());
-        HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        let limit = self.memory_limit.get();
+        let fits = |held: usize| held.checked_add(bytes).filter(|&held| held <= limit);
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         // SAFETY: the layout has a nonzero size.
-        let Some(ptr) = NonNull::new(unsafe { alloc(self.layout()) }) else {
-            HELD.fetch_sub(bytes, Ordering::Relaxed);
+        let Some(ptr) = NonNull::new(unsafe { alloc(class.layout()) }) else {
+            self.held.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         };
         #[cfg(all(target_os = "linux", not(miri)))]
@@ -91,171 +186,114 @@ impl Class {
     /// Returns a block to the system.
     ///
     /// # Safety
-    /// `allocate` of this class returned the pointer, and no reference to the block exists.
-    unsafe fn release(self, ptr: NonNull<u8>) {
+    /// `allocate` of this pool and class returned the pointer, and no reference to the block exists.
+    unsafe fn free(&self, ptr: NonNull<u8>, class: Class) {
         // SAFETY: the caller's contract.
-        unsafe { dealloc(ptr.as_ptr(), self.layout()) };
-        HELD.fetch_sub(self.bytes(), Ordering::Relaxed);
+        unsafe { dealloc(ptr.as_ptr(), class.layout()) };
+        self.held.fetch_sub(class.bytes(), Ordering::Relaxed);
     }
-}
 
-/// Free blocks of a class.
-struct Blocks {
-    free: Vec<NonNull<u8>>,
-    /// Minimum number of cached blocks of the class in this period: the first `spare` blocks were not needed.
-    spare: usize,
-}
-// SAFETY: the pointers own their blocks.
-unsafe impl Send for Blocks {}
+    /// Bytes that may be cached now.
+    fn room(&self) -> usize {
+        match self.cache_limit.get() {
+            AUTOMATIC => {
+                let peak = self.peaks.iter().map(|peak| peak.load(Ordering::Relaxed)).max();
+                peak.unwrap_or(0).saturating_sub(self.used.load(Ordering::Relaxed)).max(KEPT)
+            }
+            set => set,
+        }
+    }
 
-static CACHE: [Mutex<Blocks>; CLASSES] =
-    [const { Mutex::new(Blocks { free: Vec::new(), spare: 0 }) }; CLASSES];
-static CACHED: AtomicUsize = AtomicUsize::new(0);
-static LIMIT: ByteSetting = ByteSetting::new(CACHE_VARIABLE, AUTOMATIC);
-/// Bytes of all blocks, cached and in use.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of blocks in use.
-static USED: AtomicUsize = AtomicUsize::new(0);
-static MEMORY: ByteSetting = ByteSetting::new(MEMORY_VARIABLE, usize::MAX);
-/// Maximum number of bytes in use, in this period and in the previous one.
-static PEAKS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
-/// Blocks that came back, to look at the clock now and then.
-static RETURNED: AtomicU64 = AtomicU64::new(0);
-/// End of the period in milliseconds since the first.
-static END: AtomicU64 = AtomicU64::new(0);
+    /// Returns blocks to the allocator that were not needed since the last call.
+    fn end_period(&self) {
+        let now = self.used.load(Ordering::Relaxed);
+        self.peaks[1].store(self.peaks[0].swap(now, Ordering::Relaxed), Ordering::Relaxed);
+        self.release(|blocks| blocks.spare);
+    }
 
-/// Unused bytes that may be cached, in the environment.
-pub(crate) const CACHE_VARIABLE: Variable<usize> =
-    Variable::new("T4A_CACHE_LIMIT", "a number of bytes", bytes);
-/// Bytes that tensors may take, in the environment.
-pub(crate) const MEMORY_VARIABLE: Variable<usize> =
-    Variable::new("T4A_MEMORY_LIMIT", "a number of bytes", bytes);
+    /// Returns every cached block to the allocator.
+    fn cleanup(&self) {
+        self.release(|blocks| blocks.free.len());
+    }
 
-fn list(class: Class) -> std::sync::MutexGuard<'static, Blocks> {
-    // A panic while holding the lock leaves the list valid.
-    CACHE[class.0 as usize].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Returns the first of the free blocks of each class to the allocator.
+    fn release(&self, number: impl Fn(&Blocks) -> usize) {
+        for index in 0..CLASSES {
+            let class = Class(index as u8);
+            let unused: Vec<_> = {
+                let mut blocks = self.list(class);
+                let number = number(&blocks);
+                let unused = blocks.free.drain(..number).collect();
+                blocks.spare = blocks.free.len();
+                unused
+            };
+            self.cached.fetch_sub(unused.len() * class.bytes(), Ordering::Relaxed);
+            for ptr in unused {
+                // SAFETY: `take` allocated it for this class.
+                unsafe { self.free(ptr, class) };
+            }
+        }
+    }
 }
 
 /// A block of the class, cached or fresh; `None` if the allocator refuses.
 // Out of line: small tensors, which need no pool, would save its registers.
 #[inline(never)]
 pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
-    let cached = {
-        let mut blocks = list(class);
-        let cached = blocks.free.pop();
-        blocks.spare = blocks.spare.min(blocks.free.len());
-        cached
-    };
-    let block = match cached {
-        Some(ptr) => {
-            CACHED.fetch_sub(class.bytes(), Ordering::Relaxed);
-            ptr
-        }
-        None => class.allocate().or_else(|| {
-            cleanup();
-            class.allocate()
-        })?,
-    };
-    let now = USED.fetch_add(class.bytes(), Ordering::Relaxed) + class.bytes();
-    let peak = &PEAKS[0];
-    if now > peak.load(Ordering::Relaxed) {
-        peak.fetch_max(now, Ordering::Relaxed);
-    }
-    Some(block)
+    POOL.take(class)
 }
 
 /// Returns a block allocated by [`take`] for the same class.
 // Out of line: small tensors, which need no pool, would save its registers.
 #[inline(never)]
 pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
-    let bytes = class.bytes();
-    USED.fetch_sub(bytes, Ordering::Relaxed);
-    if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= room() {
-        list(class).free.push(ptr);
-    } else {
-        CACHED.fetch_sub(bytes, Ordering::Relaxed);
-        // SAFETY: `take` allocated it for this class.
-        unsafe { class.release(ptr) };
-    }
+    /// Calls, to look at the clock now and then.
+    static RETURNED: AtomicU64 = AtomicU64::new(0);
+    POOL.give_back(ptr, class);
     if RETURNED.fetch_add(1, Ordering::Relaxed).is_multiple_of(64) {
         look_at_the_clock();
     }
 }
 
-/// Bytes that may be cached now.
-fn room() -> usize {
-    match LIMIT.get() {
-        AUTOMATIC => {
-            let peak = PEAKS.iter().map(|peak| peak.load(Ordering::Relaxed)).max();
-            peak.unwrap_or(0).saturating_sub(USED.load(Ordering::Relaxed)).max(KEPT)
-        }
-        set => set,
-    }
-}
-
-/// Ends the period if its time is over.
+/// Ends the period of the process's pool if its time is over.
 fn look_at_the_clock() {
     static START: OnceLock<Instant> = OnceLock::new();
+    /// End of the period in milliseconds since the first look.
+    static END: AtomicU64 = AtomicU64::new(0);
     let now = START.get_or_init(Instant::now).elapsed().as_millis() as u64;
     let end = END.load(Ordering::Relaxed);
     let next = now + PERIOD.as_millis() as u64;
     let mine = || END.compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     // The first look begins the first period.
     if now >= end && mine() && end > 0 {
-        end_period();
+        POOL.end_period();
     }
-}
-
-/// Returns blocks to the allocator that were not needed since the last call.
-fn end_period() {
-    let now = USED.load(Ordering::Relaxed);
-    PEAKS[1].store(PEAKS[0].swap(now, Ordering::Relaxed), Ordering::Relaxed);
-    release(|blocks| blocks.spare);
 }
 
 /// Returns every cached block to the allocator.
 pub fn cleanup() {
-    release(|blocks| blocks.free.len());
-}
-
-/// Returns the first of the free blocks of each class to the allocator.
-fn release(number: impl Fn(&Blocks) -> usize) {
-    for index in 0..CLASSES {
-        let class = Class(index as u8);
-        let unused: Vec<_> = {
-            let mut blocks = list(class);
-            let number = number(&blocks);
-            let unused = blocks.free.drain(..number).collect();
-            blocks.spare = blocks.free.len();
-            unused
-        };
-        CACHED.fetch_sub(unused.len() * class.bytes(), Ordering::Relaxed);
-        for ptr in unused {
-            // SAFETY: `take` allocated it for this class.
-            unsafe { class.release(ptr) };
-        }
-    }
+    POOL.cleanup();
 }
 
 /// Bytes that are cached and not in use.
 pub fn cached_bytes() -> usize {
-    CACHED.load(Ordering::Relaxed)
+    POOL.cached.load(Ordering::Relaxed)
 }
 
 /// Unused bytes that may be cached, if a limit has been set.
 pub fn cache_limit() -> Option<usize> {
-    Some(LIMIT.get()).filter(|&bytes| bytes != AUTOMATIC)
+    Some(POOL.cache_limit.get()).filter(|&bytes| bytes != AUTOMATIC)
 }
 
 /// Bytes that tensors may take in all, if there is a limit.
 pub fn memory_limit() -> Option<usize> {
-    Some(MEMORY.get()).filter(|&bytes| bytes != usize::MAX)
+    Some(POOL.memory_limit.get()).filter(|&bytes| bytes != usize::MAX)
 }
 
 /// Sets the maximum number of unused cached bytes; zero disables the cache. The default is 1 GiB, or the peak of the
 /// tensors of the last 10 to 20 s minus their current size.
 pub fn set_cache_limit(bytes: usize) {
-    LIMIT.set(bytes.min(AUTOMATIC - 1));
+    POOL.cache_limit.set(bytes.min(AUTOMATIC - 1));
     if cached_bytes() > bytes {
         cleanup();
     }
@@ -264,7 +302,7 @@ pub fn set_cache_limit(bytes: usize) {
 /// Sets the maximum number of bytes of all tensors, including cached blocks (default: no limit). Above it operations
 /// fail with [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB are not counted.
 pub fn set_memory_limit(bytes: usize) {
-    MEMORY.set(bytes);
+    POOL.memory_limit.set(bytes);
 }
 
 #[cfg(test)]
@@ -282,40 +320,43 @@ mod tests {
         assert_eq!(Class::of((1 << 47) + 1), None);
     }
 
-    /// One test: periods are those of the process.
     #[test]
     fn blocks_come_back_until_a_period_has_not_needed_them() {
-        // Size classes that no other test uses; their memory is never touched.
-        let class = Class::of(77 << 20).unwrap();
-        let free = |class| list(class).free.len();
+        // The memory of these blocks is never touched.
+        static POOL: Pool = Pool::new();
+        let cached = || POOL.cached.load(Ordering::Relaxed);
+        let free = |class| POOL.list(class).free.len();
         let use_at_once = |number: usize, class| {
-            let blocks: Vec<_> = (0..number).map(|_| take(class).unwrap()).collect();
-            blocks.into_iter().for_each(|ptr| give_back(ptr, class));
+            let blocks: Vec<_> = (0..number).map(|_| POOL.take(class).unwrap()).collect();
+            blocks.into_iter().for_each(|ptr| POOL.give_back(ptr, class));
         };
-        let a = take(class).unwrap();
-        give_back(a, class);
-        assert_eq!(take(class), Some(a));
-        give_back(a, class);
-        assert!(cached_bytes() >= class.bytes());
+        let class = Class::of(77 << 20).unwrap();
+        let a = POOL.take(class).unwrap();
+        POOL.give_back(a, class);
+        assert_eq!(POOL.take(class), Some(a));
+        POOL.give_back(a, class);
+        assert_eq!(cached(), class.bytes());
 
         let class = Class::of(93 << 20).unwrap();
         use_at_once(3, class);
-        end_period();
+        POOL.end_period();
         assert_eq!(free(class), 3, "all were in use");
         use_at_once(2, class);
-        end_period();
+        POOL.end_period();
         assert_eq!(free(class), 2, "one lay unused");
-        end_period();
+        POOL.end_period();
         assert_eq!(free(class), 0);
+        assert_eq!(cached(), 0);
 
         // The cache holds as much as was in use at the peak.
         let class = Class::of(1 << 30).unwrap();
         use_at_once(4, class);
         assert_eq!(free(class), 4);
-        assert!(room() >= 3 << 30);
-        end_period();
-        end_period();
-        assert_eq!(room(), KEPT);
+        assert_eq!(POOL.room(), 4 << 30);
+        POOL.end_period();
+        POOL.end_period();
+        assert_eq!(POOL.room(), KEPT);
         assert_eq!(free(class), 0);
+        assert_eq!(POOL.held.load(Ordering::Relaxed), 0);
     }
 }
