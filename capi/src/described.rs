@@ -108,10 +108,10 @@ impl Described {
         Ok(Self { dtype, shape, strides, first, below, above })
     }
 
-    /// Inserts a leading axis of size 1.
-    pub(crate) fn insert_axis(&mut self) {
-        self.shape.insert(0, 1);
-        self.strides.insert(0, 0);
+    /// Inserts an axis of size 1.
+    pub(crate) fn insert_axis(&mut self, axis: usize) {
+        self.shape.insert(axis, 1);
+        self.strides.insert(axis, 0);
     }
 
     /// Address range of the memory.

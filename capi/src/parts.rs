@@ -154,8 +154,6 @@ pub(crate) fn join(op: &AnyOperation, arrays: Vec<AnyTensor>) -> Result<Vec<AnyT
 pub(crate) fn split_metas(tensors: &[Meta]) -> Vec<Meta> {
     let parts = |x: &Meta| match dlpack::real(x.dtype) {
         Some(dtype) => vec![Meta { shape: x.shape.clone(), dtype }; 2],
-        // Operations with integer operands accept any integer dtype.
-        None if x.dtype.is_int() => vec![Meta { shape: x.shape.clone(), dtype: DType::I64 }],
         None => vec![x.clone()],
     };
     tensors.iter().flat_map(parts).collect()

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use t4a_diff::{Cotangents, Eager, Kept, Kind, Meta, Operation, Reverse, Value, checked_results};
+use t4a_diff::{Cotangents, Eager, Kept, Kind, Meta, Operation, Reverse, Value};
 use t4a_operations::AnyOperation;
 use t4a_operations::wire::operand;
 use t4a_tensor::AnyTensor;
@@ -65,8 +65,8 @@ pub unsafe extern "C" fn t4a_run_saved(
         }
         let wanted = parts::operand_flags(op, &wanted)?;
         let meta = |x: &AnyTensor| Meta { shape: x.shape().into(), dtype: x.dtype() };
-        let metas = parts::split_metas(&tensors.iter().map(meta).collect::<Vec<_>>());
-        let own = checked_results(op, &metas)?;
+        let metas: Vec<Meta> = tensors.iter().map(meta).collect();
+        let own = op.checked_results(&metas)?;
         if wanted.len() != metas.len() {
             return Err(Failure::argument(
                 "an operand that is complex is one that is real here, or the other way",

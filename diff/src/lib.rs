@@ -74,5 +74,5 @@ pub mod tree;
 pub use array::{Array, Dual, Eager, Flags, Integers};
 pub use operation::{
     Cotangents, Keep, Kept, Kind, Meta, OnBatch, OnPairs, Operation, Outcome, Pairs, Reverse,
-    Value, checked_results, vjp_of,
+    Value, check_kinds, checked_results, vjp_of,
 };

@@ -4,7 +4,7 @@
 //! [`Vjp`](crate::Vjp)) receives the operands again and repeats the forward computation. This costs one more forward
 //! pass and makes the server stateless.
 
-use t4a_diff::{Eager, Kind, Meta, Operation, Outcome, Value, checked_results};
+use t4a_diff::{Eager, Kind, Meta, Operation, Outcome, Value, check_kinds};
 use t4a_tensor::{AnyTensor, DType, TensorError};
 
 use crate::{AnyOperation, FORMAT, OperationError};
@@ -52,12 +52,22 @@ impl AnyOperation {
             .map_err(|e: rmp_serde::decode::Error| refused(e.to_string()))
     }
 
+    /// Shapes and dtypes of the results without indices, for operands of any integer dtype.
+    ///
+    /// # Errors
+    /// As [`AnyOperation::run`], before any work.
+    pub fn checked_results(&self, operands: &[Meta]) -> Result<Vec<Meta>, OperationError> {
+        // Before integers are widened, so that an error names the dtype of the caller.
+        check_kinds(self, operands)?;
+        self.results(&operands.iter().map(widened).collect::<Vec<_>>())
+    }
+
     /// Shapes and dtypes of the results of [`AnyOperation::run`].
     ///
     /// # Errors
     /// As [`AnyOperation::run`], before any work.
     pub fn returns(&self, operands: &[Meta]) -> Result<Vec<Meta>, OperationError> {
-        let mut all = checked_results(self, operands)?;
+        let mut all = self.checked_results(operands)?;
         let indices = self.indices(operands).into_iter();
         all.extend(indices.map(|shape| Meta { shape, dtype: DType::I64 }));
         Ok(all)
@@ -70,7 +80,7 @@ impl AnyOperation {
     /// Errors of the operation.
     pub fn run(&self, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, OperationError> {
         let metas: Vec<Meta> = operands.iter().map(meta).collect();
-        checked_results(self, &metas)?;
+        self.checked_results(&metas)?;
         self.run_unchecked(operands)
     }
 
@@ -109,9 +119,13 @@ impl AnyOperation {
 }
 
 fn meta(x: &AnyTensor) -> Meta {
-    // Integer operands may have any integer dtype; results are i64.
-    let dtype = if x.dtype().is_int() { DType::I64 } else { x.dtype() };
-    Meta { shape: x.shape().into(), dtype }
+    Meta { shape: x.shape().into(), dtype: x.dtype() }
+}
+
+/// Integers as `i64`, the dtype of integer results.
+fn widened(x: &Meta) -> Meta {
+    let dtype = if x.dtype.is_int() { DType::I64 } else { x.dtype };
+    Meta { shape: x.shape.clone(), dtype }
 }
 
 /// Shape and dtype of an operand.

@@ -14,7 +14,7 @@ from ._library import lib, raise_error
 # Of the interpreter, in the order of the struct.
 _FUNCTIONS = (
     "PyCFunction_NewEx", "PyLong_FromVoidPtr", "PyLong_AsVoidPtr", "PyLong_AsLong", "PyList_New", "PyList_SetItem",
-    "PyTuple_Size", "PyTuple_GetItem", "PyObject_Hash", "PyObject_RichCompareBool", "PyObject_GetAttr",
+    "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyTuple_GetItem", "PyObject_Hash", "PyObject_RichCompareBool", "PyObject_GetAttr",
     "PyObject_Vectorcall", "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyCapsule_New",
     "PyCapsule_GetPointer", "PyErr_Clear",
 )  # fmt: skip
@@ -29,11 +29,11 @@ class _Symbols(Structure):
 
 
 class Builtin(NamedTuple):
-    """Functions of the library: run(address, kind, operands), find(key, kind, operands), keep(key, operands, address,
-    owner, is_number), exchange(type, type, describe, object, guards)."""
+    """Functions of the library: run(address, kind, operands), caller((kind, plan_and_run, run_recorded)), keep(plan, options,
+    operands, address, owner, single, operand, axis, drop), exchange(type, type, describe, object, guards)."""
 
     run: object
-    find: object
+    caller: object
     keep: object
     exchange: object
 

@@ -5,8 +5,9 @@ import re
 from functools import lru_cache
 
 from . import structured
+from ._calls import Call, caller, joint
 from ._library import ArgumentError, ShapeError, T4aError
-from ._op import Op, find, keep
+from ._op import Op
 
 
 def _degeneracy(check_gauge):
@@ -85,32 +86,150 @@ def _summed(subscripts, shapes):
     return {name(label): size for label, size in sizes.items()}
 
 
-def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda f: f):
-    """Builds the functions from `apply(op, *arrays)`, which returns a list of arrays. `name_of(dtype)` is the name of a dtype,
-    `kind` that of results of cached contractions (None: there are none), `detach` removes an array from the tape, and
-    `planned` wraps functions from specs to an operation and the specs of its results."""
-    cached = kind is not None and find is not None
+@lru_cache(maxsize=512)
+def _contraction(subscripts, semiring, memory, shapes, names):
+    """The call of a contraction."""
+    if isinstance(subscripts, str):
+        labels, result = _subscripts(subscripts, [len(shape) for shape in shapes])
+    else:
+        *labels, result = map(list, subscripts)
+    if len(labels) != len(shapes):
+        raise ArgumentError(f"labels of {len(labels)} operands, given {len(shapes)}")
+    if not shapes:
+        raise ArgumentError("a contraction of nothing")
+    if number := len(result) == 0:
+        # A contraction to a scalar cannot be batched; one to a vector of length 1 can.
+        axis = 1 + max((label for term in labels for label in term), default=0)
+        labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
+    try:
+        op = Op.einsum(labels, shapes, result, semiring, memory, names[0])
+    except T4aError as error:
+        if isinstance(subscripts, str):
+            letter = lambda found: f"label {chr(int(found[1]))!r}"
+            error.args = (re.sub(r"\blabel (\d+)", letter, error.args[0]),)
+        raise
+    return Call(op, insert=(0, 0) if number else None, drop=((0, 0),) if number else ())
 
+
+def _plan_of_shapes(shapes, names, subscripts, semiring, memory):
+    # Symbolic sizes of a compiler become constants, since a plan is valid for one set of shapes.
+    shapes = tuple(tuple(map(int, shape)) for shape in shapes)
+    return _contraction(subscripts, semiring, memory, shapes, tuple(names))
+
+
+def _optimal(shapes, names, of, subscripts, semiring):
+    if joint(names) is not None:
+        raise ArgumentError("there are no optimal assignments of complex numbers")
+    value = _plan_of_shapes(shapes, names, subscripts, semiring, None)
+    count = 1 if isinstance(of, tuple) else 2
+    drop = tuple((i, axis) for _, axis in value.drop for i in range(count))
+    return value._replace(op=_optima(value.op, of), single=count == 1, drop=drop, constant=True)
+
+
+def _axis(shape, axis):
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        raise ShapeError(f"axis {axis} of an array with {rank} axes")
+    return axis % rank
+
+
+def _along(shapes, names, name, axis):
+    return Call(_named(name, axis=_axis(shapes[0], axis)))
+
+
+# Functions of matrices with several results, and axes of size 1 of results.
+_SEVERAL = {"svd", "qr", "eigh", "slogdet", "polar"}
+_DROPPED = {
+    "svd": ((1, -2),), "svdvals": ((0, -2),), "eigh": ((0, -2),), "eigvalsh": ((0, -2),),
+    "det": ((0, -1), (0, -1)), "slogdet": ((0, -1), (0, -1), (1, -1), (1, -1)),
+}  # fmt: skip
+
+
+def _matrices(shapes, names, name, **options):
+    op = _of_matrices(name, names[0].startswith("complex"), **options)
+    return Call(op, single=name not in _SEVERAL, drop=_DROPPED.get(name, ()))
+
+
+def _svd(shapes, names, check_gauge):
+    return _matrices(shapes, names, "svd", vectors="thin", degeneracy=check_gauge)
+
+
+def _qr(shapes, names):
+    return _matrices(shapes, names, "qr", columns="thin")
+
+
+def _eigh(shapes, names, check_gauge):
+    return _matrices(shapes, names, "eigh", degeneracy=check_gauge)
+
+
+def _solve(shapes, names):
+    call = _matrices(shapes, names, "solve")
+    return call._replace(insert=(1, 1), drop=((0, 1),)) if len(shapes[1]) == 1 else call
+
+
+def _pinv(shapes, names, rtol):
+    return _matrices(shapes, names, "pinv", rtol=rtol)
+
+
+def _polar(shapes, names, side):
+    return _matrices(shapes, names, "polar", side=side)
+
+
+def _running(shapes, names, kind, axis, reverse):
+    is_complex = names[0].startswith("complex")
+    return Call(_named("cumulative", kind=kind, axis=_axis(shapes[0], axis), reverse=reverse, complex=is_complex))
+
+
+def _recurrence(shapes, names, axis, reverse):
+    is_complex, axis = names[0].startswith("complex"), _axis(shapes[0], axis)
+    return Call(_named("linear_recurrence", axis=axis, reverse=reverse, complex=is_complex, initial=False))
+
+
+def _matrix_recurrence(shapes, names, reverse):
+    return Call(_named("matrix_recurrence", reverse=reverse, initial=False))
+
+
+def _matrix_scan(shapes, names, semiring, axis, reverse, exclusive):
+    monoid = {"monoid": {"matrix": semiring}, "axis": _axis(shapes[0], axis), "reverse": reverse, "exclusive": exclusive}
+    return Call(Op.of({"associative_scan": monoid}))
+
+
+def _recurrent(shapes, names, cell, reverse):
+    options = {"cell": cell, "reverse": reverse, "bias": len(shapes) == 3, "initial": False}
+    return Call(_named("recurrent", **options), single=cell == "gru")
+
+
+def _cross_entropy(shapes, names):
+    return Call(_named("cross_entropy"))
+
+
+def _log_partition(shapes, names, lengths):
+    if lengths is None:
+        # Shapes of other ranks are an error of the operation.
+        lengths = (int(shapes[0][1]),) * int(shapes[0][0]) if len(shapes[0]) == 3 else ()
+    if any(n < 0 for n in lengths):
+        raise ArgumentError(f"the lengths {lengths} of sequences")
+    return Call(_named("log_partition", lengths=lengths))
+
+
+def _kalman_filter(shapes, names):
+    return Call(_named("kalman_filter"), single=False)
+
+
+def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda f: f, number=lambda x: x):
+    """Builds the functions; the parameters are those of `caller`. `planned` wraps functions from specs to an operation and the
+    specs of its results."""
+    call = caller(apply, asarray, name_of, cast, kind, detach, number)
     contraction_of, factorisation_of = planned(structured.contraction), planned(structured.factorisation)
-
-    def dtype_of(x):
-        return name_of(x.dtype)
-
-    def joint(names):
-        # Common complex dtype of all operands; None if all are real.
-        if not any(name.startswith("complex") for name in names):
-            return None
-        return "complex128" if any(name in ("complex128", "float64") for name in names) else "complex64"
 
     def arrays(*operands):
         operands = [asarray(x) for x in operands]
-        name = joint([dtype_of(x) for x in operands])
-        return operands if name is None else [x if dtype_of(x) == name else cast(x, name) for x in operands]
+        names = [name_of(x.dtype) for x in operands]
+        name = joint(names)
+        return [x if name in (None, own) else cast(x, name) for x, own in zip(operands, names)], name is not None
 
-    def matrices(name, *operands, **options):
-        operands = arrays(*operands)
-        is_complex = dtype_of(operands[0]).startswith("complex")
-        return apply(_of_matrices(name, is_complex, **options), *operands)
+    def labelled(subscripts):
+        return subscripts if isinstance(subscripts, str) else tuple(map(tuple, subscripts))
 
     def einsum(subscripts, *operands, semiring="standard", memory=None):
         """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
@@ -119,55 +238,16 @@ def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda 
         `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
         bytes of intermediate tensors; contractions that need more are sliced.
         """
-        if not isinstance(subscripts, str):
-            subscripts = tuple(map(tuple, subscripts))
-        key = (subscripts, semiring, memory)
-        if cached:
-            found = find(key, kind, operands)
-            if found is not None:
-                return found
-        operands = tuple(map(asarray, operands))
-        described = [(x.shape, x.dtype) for x in operands]
-        try:
-            op, name, number = contraction(subscripts, semiring, memory, *described)
-        except TypeError:
-            # Symbolic sizes of a compiler become constants, since a plan is valid for one set of shapes.
-            described = [(tuple(map(int, shape)), dtype) for shape, dtype in described]
-            op, name, number = contraction(subscripts, semiring, memory, *described)
-        if name is None and cached:
-            keep(key, operands, op, number)
-        return apply_to(op, name, number, operands)[0]
-
-    def apply_to(op, name, number, operands):
-        # Applies a contraction to operands cast to the dtype `name`. If `number`, the first operand and the results have an
-        # additional leading axis of size 1.
-        if name is not None:
-            operands = [x if dtype_of(x) == name else cast(x, name) for x in operands]
-        if number:
-            operands = [operands[0][None], *operands[1:]]
-        results = apply(op, *operands)
-        return [x[0] for x in results] if number else results
-
-    def optima(of, subscripts, operands, semiring):
-        # Results of an operation on optimal assignments, and the sizes of the summed labels.
-        operands = tuple(map(asarray, operands))
-        if detach is not None:
-            operands = tuple(map(detach, operands))
-        if not isinstance(subscripts, str):
-            subscripts = tuple(map(tuple, subscripts))
-        described = [(tuple(map(int, x.shape)), x.dtype) for x in operands]
-        op, name, number = contraction(subscripts, semiring, None, *described)
-        if name is not None:
-            raise ArgumentError("there are no optimal assignments of complex numbers")
-        return apply_to(_optima(op, of), name, number, operands), _summed(subscripts, [shape for shape, _ in described])
+        return call(_plan_of_shapes, operands, labelled(subscripts), semiring, memory)
 
     def argmax_einsum(subscripts, *operands, semiring="max_plus"):
         """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
         each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
         one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative."""
-        (value, number), summed = optima("argmax", subscripts, operands, semiring)
+        operands, subscripts = tuple(map(asarray, operands)), labelled(subscripts)
+        value, number = call(_optimal, operands, "argmax", subscripts, semiring)
         indices = {}
-        for label, size in reversed(summed.items()):
+        for label, size in reversed(_summed(subscripts, [tuple(map(int, x.shape)) for x in operands]).items()):
             # The remainder of -1 is size - 1, and its quotient is -1.
             indices[label] = number % max(size, 1) - (number < 0) * max(size, 1)
             number = number // max(size, 1)
@@ -176,60 +256,25 @@ def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda 
     def counting_einsum(subscripts, *operands, semiring="max_plus"):
         """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
         it, `int64` of the shape of the result. No derivative."""
-        (value, count), _ = optima("count", subscripts, operands, semiring)
-        return value, count
+        return call(_optimal, operands, "count", labelled(subscripts), semiring)
 
     def k_best_einsum(subscripts, *operands, k, semiring="max_plus"):
         """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
         preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
         derivative."""
-        return optima(("best", k), subscripts, operands, semiring)[0][0]
-
-    @lru_cache(maxsize=512)
-    def contraction(subscripts, semiring, memory, *described):
-        # The operation, the dtype to which operands are cast (or None), and whether the result has no axes.
-        shapes, names = [tuple(shape) for shape, _ in described], [name_of(dtype) for _, dtype in described]
-        if isinstance(subscripts, str):
-            labels, result = _subscripts(subscripts, [len(shape) for shape in shapes])
-        else:
-            *labels, result = map(list, subscripts)
-        if len(labels) != len(shapes):
-            raise ArgumentError(f"labels of {len(labels)} operands, given {len(shapes)}")
-        if not shapes:
-            raise ArgumentError("a contraction of nothing")
-        number = len(result) == 0
-        if number:
-            # A contraction to a scalar cannot be batched; one to a vector of length 1 can.
-            axis = 1 + max((label for term in labels for label in term), default=0)
-            labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
-        name = joint(names)
-        try:
-            return Op.einsum(labels, shapes, result, semiring, memory, name or names[0]), name, number
-        except T4aError as error:
-            if isinstance(subscripts, str):
-                letter = lambda found: f"label {chr(int(found[1]))!r}"
-                error.args = (re.sub(r"\blabel (\d+)", letter, error.args[0]),)
-            raise
-
-    def axis_of(x, axis):
-        rank = len(x.shape)
-        if not -rank <= axis < rank:
-            raise ShapeError(f"axis {axis} of an array with {rank} axes")
-        return axis % rank
+        return call(_optimal, operands, ("best", k), labelled(subscripts), semiring)
 
     def softmax(x, axis=-1):
         """exp(x) / sum exp(x) along an axis."""
-        (x,) = arrays(x)
-        return apply(_named("softmax", axis=axis_of(x, axis)), x)[0]
+        return call(_along, (x,), "softmax", axis)
 
     def log_softmax(x, axis=-1):
         """x - ln sum exp(x) along an axis."""
-        (x,) = arrays(x)
-        return apply(_named("log_softmax", axis=axis_of(x, axis)), x)[0]
+        return call(_along, (x,), "log_softmax", axis)
 
     def cross_entropy(logits, targets):
         """-log_softmax(logits)[target] of each row; `logits` [n, classes], `targets` [n]."""
-        return apply(_named("cross_entropy"), asarray(logits), asarray(targets))[0]
+        return call(_cross_entropy, (logits, targets))
 
     def svd(x, check_gauge=True):
         """U [..., m, k], S [..., k], Vh [..., k, n] with k = min(m, n).
@@ -238,127 +283,106 @@ def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda 
         of complex matrices need `check_gauge=False`: the tape computes them in parts, which may depend on the phases
         although their sum does not.
         """
-        u, s, vh = matrices("svd", x, vectors="thin", degeneracy=bool(check_gauge))
-        return u, s[..., 0, :], vh
+        return call(_svd, (x,), bool(check_gauge))
 
     def svdvals(x):
         """Singular values [..., k]."""
-        return matrices("svdvals", x)[0][..., 0, :]
+        return call(_matrices, (x,), "svdvals")
 
     def qr(x):
         """Q [..., m, k], R [..., k, n]; the diagonal of R is nonnegative."""
-        return tuple(matrices("qr", x, columns="thin"))
+        return call(_qr, (x,))
 
     def cholesky(x):
         """The lower factor [..., n, n] of (x + xH)/2."""
-        return matrices("cholesky", x)[0]
+        return call(_matrices, (x,), "cholesky")
 
     def eigh(x, check_gauge=True):
         """Eigenvalues [..., n] and vectors [..., n, n] of (x + xH)/2. `check_gauge`: as for `svd`."""
-        e, v = matrices("eigh", x, degeneracy=bool(check_gauge))
-        return e[..., 0, :], v
+        return call(_eigh, (x,), bool(check_gauge))
 
     def eigvalsh(x):
         """Eigenvalues [..., n] of (x + xH)/2."""
-        return matrices("eigvalsh", x)[0][..., 0, :]
+        return call(_matrices, (x,), "eigvalsh")
 
     def inv(x):
         """The inverse of x [..., n, n]."""
-        return matrices("inv", x)[0]
+        return call(_matrices, (x,), "inv")
 
     def det(x):
         """The determinant [...]."""
-        return matrices("det", x)[0][..., 0, 0]
+        return call(_matrices, (x,), "det")
 
     def slogdet(x):
         """Sign and logarithm of the absolute value of the determinant, [...] each."""
-        sign, log = matrices("slogdet", x)
-        return sign[..., 0, 0], log[..., 0, 0]
+        return call(_matrices, (x,), "slogdet")
 
     def solve(a, b):
         """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b."""
-        a, b = arrays(a, b)
-        if len(b.shape) == 1:
-            return matrices("solve", a, b[:, None])[0][:, 0]
-        return matrices("solve", a, b)[0]
+        return call(_solve, (a, b))
 
     def pinv(x, rtol=None):
         """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
-        return matrices("pinv", x, rtol=rtol)[0]
+        return call(_pinv, (x,), rtol)
 
     def expm(x):
         """The exponential of matrices [..., n, n]."""
-        return matrices("expm", x)[0]
+        return call(_matrices, (x,), "expm")
 
     def sqrtm(x):
         """The principal square root of matrices [..., n, n]."""
-        return matrices("sqrtm", x)[0]
+        return call(_matrices, (x,), "sqrtm")
 
     def logm(x):
         """The principal logarithm of matrices [..., n, n]."""
-        return matrices("logm", x)[0]
+        return call(_matrices, (x,), "logm")
 
     def polar(x, side="right"):
         """U [..., n, n] and P [..., n, n] with x = U P, or x = P U for side "left"."""
-        return tuple(matrices("polar", x, side=side))
-
-    def along(x, axis, reverse):
-        is_complex = dtype_of(x).startswith("complex")
-        return {"axis": axis_of(x, axis), "reverse": reverse, "complex": is_complex}
-
-    def running(name, x, axis, reverse):
-        (x,) = arrays(x)
-        return apply(_named("cumulative", kind=name, **along(x, axis, reverse)), x)[0]
+        return call(_polar, (x,), side)
 
     def cumsum(x, axis=0, reverse=False):
         """Cumulative sums along an axis; the result has the shape of x."""
-        return running("sum", x, axis, reverse)
+        return call(_running, (x,), "sum", axis, bool(reverse))
 
     def cumprod(x, axis=0, reverse=False):
         """Cumulative products along an axis."""
-        return running("product", x, axis, reverse)
+        return call(_running, (x,), "product", axis, bool(reverse))
 
     def cummax(x, axis=0, reverse=False):
         """Cumulative maxima along an axis."""
-        return running("max", x, axis, reverse)
+        return call(_running, (x,), "max", axis, bool(reverse))
 
     def cummin(x, axis=0, reverse=False):
         """Cumulative minima along an axis."""
-        return running("min", x, axis, reverse)
+        return call(_running, (x,), "min", axis, bool(reverse))
 
     def logcumsumexp(x, axis=0, reverse=False):
         """ln of cumulative sums of exp(x) along an axis."""
-        return running("log_sum_exp", x, axis, reverse)
+        return call(_running, (x,), "log_sum_exp", axis, bool(reverse))
 
     def linear_recurrence(a, b, axis=0, reverse=False):
         """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h have the same shape."""
-        a, b = arrays(a, b)
-        return apply(_named("linear_recurrence", **along(a, axis, reverse), initial=False), a, b)[0]
+        return call(_recurrence, (a, b), axis, bool(reverse))
 
     def matrix_recurrence(a, b, reverse=False):
         """H[t] = A[t] H[t - 1] + B[t] with H[-1] = 0: `a` [..., n, d, d], `b` [..., n, d, k]; H has the shape of `b`."""
-        return apply(_named("matrix_recurrence", reverse=bool(reverse), initial=False), *arrays(a, b))[0]
+        return call(_matrix_recurrence, (a, b), bool(reverse))
 
     def matrix_scan(x, semiring="standard", axis=0, reverse=False, exclusive=False):
         """Cumulative products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
         `einsum`. `exclusive`: without x[t]. `reverse`: x[n - 1] x[n - 2] ... x[t]."""
-        (x,) = arrays(x)
-        along = {"axis": axis_of(x, axis), "reverse": bool(reverse), "exclusive": bool(exclusive)}
-        return apply(Op.of({"associative_scan": {"monoid": {"matrix": semiring}, **along}}), x)[0]
-
-    def recurrent(cell, z, weight, bias, reverse):
-        options = {"cell": cell, "reverse": bool(reverse), "bias": bias is not None, "initial": False}
-        return apply(_named("recurrent", **options), *arrays(z, weight, *(() if bias is None else (bias,))))
+        return call(_matrix_scan, (x,), semiring, axis, bool(reverse), bool(exclusive))
 
     def lstm(z, weight, bias=None, reverse=False):
         """States h and memories c [n, batch, width] of an LSTM with zero initial states. `z` [n, batch, 4 width]: products of the
         inputs with their weights; `weight` [width, 4 width] and `bias` [4 width]: recurrent weights; gates in the order i, f, g, o."""
-        return tuple(recurrent("lstm", z, weight, bias, reverse))
+        return call(_recurrent, (z, weight) if bias is None else (z, weight, bias), "lstm", bool(reverse))
 
     def gru(z, weight, bias=None, reverse=False):
         """States h [n, batch, width] of a GRU with zero initial states. `z` [n, batch, 3 width]: products of the inputs with
         their weights; `weight` [width, 3 width] and `bias` [3 width]: recurrent weights; gates in the order r, z, n."""
-        return recurrent("gru", z, weight, bias, reverse)[0]
+        return call(_recurrent, (z, weight) if bias is None else (z, weight, bias), "gru", bool(reverse))
 
     def log_partition(emissions, transitions, lengths=None):
         """ln Z of a linear chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
@@ -366,13 +390,7 @@ def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda 
         `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
         sequence. The derivatives with respect to the emissions are the marginal probabilities of the tags.
         """
-        emissions, transitions = arrays(emissions, transitions)
-        if lengths is None and len(emissions.shape) == 3:
-            lengths = [emissions.shape[1]] * int(emissions.shape[0])
-        lengths = () if lengths is None else tuple(map(int, lengths))
-        if any(n < 0 for n in lengths):
-            raise ArgumentError(f"the lengths {lengths} of sequences")
-        return apply(_named("log_partition", lengths=lengths), emissions, transitions)[0]
+        return call(_log_partition, (emissions, transitions), None if lengths is None else tuple(map(int, lengths)))
 
     def kalman_filter(transition, process, observation, noise, y, mean, covariance):
         """Means [batch, n, d], covariances [n, d, d] and log-likelihoods [batch, n] of the Kalman filter.
@@ -380,13 +398,12 @@ def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda 
         x_t = transition x_(t-1) + noise of covariance `process`, y_t = observation x_t + noise of covariance `noise`;
         `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric.
         """
-        return tuple(apply(_named("kalman_filter"), *arrays(transition, process, observation, noise, y, mean, covariance)))
+        return call(_kalman_filter, (transition, process, observation, noise, y, mean, covariance))
 
     def graded_contract(x, y, specs, axes):
         """Contraction of legs `axes[0]` of x with legs `axes[1]` of y, for two symmetric tensors as flat arrays with their
         `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
-        x, y = arrays(x, y)
-        is_complex = dtype_of(x).startswith("complex")
+        (x, y), is_complex = arrays(x, y)
         op, spec = contraction_of(*specs, tuple(map(tuple, axes)), is_complex)
         if not is_complex:
             return apply(op, x, y)[0], spec
@@ -396,7 +413,7 @@ def build(apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda 
     def graded_svd(x, spec, check_gauge=True):
         """U, S and Vh of a real symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
         new leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
-        (x,) = arrays(x)
+        (x,), _ = arrays(x)
         op, left, right = factorisation_of(spec, bool(check_gauge))
         u, s, vh = apply(op, x)
         return u, s, vh, left, right

@@ -168,17 +168,6 @@ class Op:
         return out[: found.value]
 
 
-# find(key, kind, operands): result of the operation cached for this key and for shapes and dtypes of the operands; None if there
-# is none, or if PyTorch has to record or to transform the call. None where there are no built-in functions.
-find = None if builtin is None else builtin.find
-
-
-def keep(key, operands, op, is_number):
-    """Caches an operation with one result for `find`. `is_number`: first operand and result have an additional leading axis
-    of size 1."""
-    builtin.keep(key, operands, op.address, op, int(is_number))
-
-
 # Maximum number of results; larger than for any operation of the library and its derivatives up to third order.
 _ROOM = 64
 _Handles = c_void_p * _ROOM

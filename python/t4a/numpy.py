@@ -55,4 +55,4 @@ def _name(dtype):
     return str(dtype).removeprefix("torch.")
 
 
-globals().update(_functions.build(apply, _asarray, _name, _cast, kind=0))
+globals().update(_functions.build(apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()]))

@@ -5,13 +5,15 @@ import sys
 import threading
 import weakref
 
+import functions
 import numpy as np
 import pytest
 
 import t4a
 import t4a.numpy as tn
-from t4a import Op
+from t4a import Op, _functions
 from t4a._builtin import builtin
+from t4a._calls import Call, keep
 
 rng = np.random.default_rng(11)
 
@@ -21,39 +23,76 @@ def test_they_are_there():
     assert builtin is not None
 
 
+def kept(plan, operands, *options):
+    """Results of the kept call, or None if there is none."""
+    return builtin.caller((0, lambda *given: None, None))(plan, operands, *options)
+
+
 def test_a_contraction_is_found_again():
     a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
-    key = ("xy,yz->xz", "max_plus", None)
-    assert builtin.find(key, 0, (a, b)) is None
+    key = _functions._plan_of_shapes, "xy,yz->xz", "max_plus", None
+    find = lambda *operands, key=key: kept(key[0], operands, *key[1:])
+    assert find(a, b) is None
     want = (a[:, :, None] + b).max(1)
     for _ in range(3):
         np.testing.assert_array_equal(tn.einsum("xy,yz->xz", a, b, semiring="max_plus"), want)
-    found = builtin.find(key, 0, (a, b))
-    np.testing.assert_array_equal(found, want)
-    # Of these shapes, dtypes, subscripts and semirings alone.
-    assert builtin.find(key, 0, (a, b[:, :1].copy())) is None
-    assert builtin.find(key, 0, (a.astype(np.float32), b.astype(np.float32))) is None
-    assert builtin.find(("xy,yz->xz", "min_plus", None), 0, (a, b)) is None
-    assert builtin.find(key, 0, (a,)) is None
+    np.testing.assert_array_equal(find(a, b), want)
+    # Of this plan, these shapes, dtypes, subscripts and semirings alone.
+    assert find(a, b[:, :1].copy()) is None
+    assert find(a.astype(np.float32), b.astype(np.float32)) is None
+    assert find(a, b, key=(key[0], "xy,yz->xz", "min_plus", None)) is None
+    assert find(a, b, key=(_functions._optimal, *key[1:])) is None
+    assert find(a) is None and find(a, b, key=key[:-1]) is None
+    # Of options of the same types: 0 is neither None nor False.
+    assert find(a, b, key=(*key[:-1], 0)) is None
     np.testing.assert_allclose(tn.einsum("xy,yz->xz", a, b), a @ b)
     np.testing.assert_allclose(tn.einsum([[1, 2], [2, 3], [1, 3]], a, b), a @ b)
     np.testing.assert_allclose(tn.einsum([[1, 2], [2, 3], [1, 3]], a, b), a @ b)
+    x = rng.normal(size=(2, 3))
+    np.testing.assert_array_equal(tn.cumsum(x, axis=1), tn.cumsum(x, axis=True))
+    assert kept(_functions._running, (x,), "sum", 1, False) is not None
+    assert kept(_functions._running, (x,), "sum", 1.0, False) is None
 
 
-def test_a_contraction_is_kept_once():
+def test_a_call_is_kept_once():
     a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
     op = Op.einsum([[7, 8], [8, 9]], [(3, 4), (4, 2)], [7, 9])
-    counts = []
+    plan, call, counts = object(), Call(op), []
     for _ in range(3):
-        # A recorded call of PyTorch keeps its operation each time.
-        builtin.keep(("kept once",), (a, b), op.address, op, 0)
-        counts.append(sys.getrefcount(op))
+        keep(plan, ("once",), (a, b), call)
+        counts.append(sys.getrefcount(call))
     assert counts[0] == counts[1] == counts[2]
-    np.testing.assert_allclose(builtin.find(("kept once",), 0, (a, b)), a @ b)
-    # Operands that the operation does not accept are not kept, so that their error is that of every call.
-    builtin.keep(("kept once",), (a.astype(int), b.astype(int)), op.address, op, 0)
-    assert builtin.find(("kept once",), 0, (a.astype(int), b.astype(int))) is None
-    assert builtin.find(("kept once",), 0, [a, b]) is None
+    np.testing.assert_allclose(kept(plan, (a, b), "once"), a @ b)
+    # Calls that the operation does not accept are not kept, so that their error is that of every call.
+    integers = a.astype(int), b.astype(int)
+    keep(plan, ("once",), integers, call)
+    assert kept(plan, integers, "once") is None
+    assert kept(plan, [a, b], "once") is None and kept(plan, (a, b), []) is None
+    # Neither are calls whose axes have another size, or do not exist.
+    for wrong in ({"drop": ((0, 0),)}, {"drop": ((0, 2),)}, {"drop": ((1, 0),)}, {"insert": (0, 0)}, {"insert": (2, 0)}):
+        keep(plan, (str(wrong),), (a, b), call._replace(**wrong))
+        assert kept(plan, (a, b), str(wrong)) is None
+    del call, integers
+    gc.collect()
+    np.testing.assert_allclose(kept(plan, (a, b), "once"), a @ b)
+
+
+PLANNED = functions.flavour(_functions.build(tn.apply, tn._asarray, tn._name, tn._cast, number=lambda x: x[()]), np.asarray)
+KEPT = functions.of_module(tn, np.asarray)
+
+
+@pytest.mark.parametrize("name, kind", functions.ALL)
+def test_kept_calls_are_those_that_are_planned(name, kind, monkeypatch):
+    f, operands = functions.case(name, kind)
+    as_tuple = lambda x: x if isinstance(x, tuple) else (x,)
+    planned, first = as_tuple(f(PLANNED, *operands)), as_tuple(f(KEPT, *operands))
+    if not name.startswith("graded_"):
+        # The second call does not plan.
+        monkeypatch.setattr(Op, "compute", None)
+    for kept in (first, as_tuple(f(KEPT, *operands))):
+        for one, two in zip(planned, kept, strict=True):
+            assert type(one) is type(two)
+            np.testing.assert_array_equal(one, two, strict=True)
 
 
 def test_layouts_and_numbers():

@@ -36,6 +36,27 @@ def test_dtypes(dtype):
     np.testing.assert_array_equal(result, a @ a.T)
 
 
+def test_errors_name_the_dtypes_of_numpy():
+    for name in ("int8", "uint8", "int16", "int32", "int64", "uint64", "bool"):
+        x = np.ones((2, 2), name)
+        for call in (lambda: tn.einsum("ij,jk->ik", x, x), lambda: tn.softmax(x), lambda: tn.svd(x), lambda: tn.cumsum(x)):
+            with pytest.raises(t4a.DtypeError, match=rf"operand 0 has dtype {name}, floats are required"):
+                call()
+        with pytest.raises(t4a.DtypeError, match=f"operand 1 has dtype {name}, floats are required"):
+            tn.einsum("ij,jk->ik", np.ones((2, 2)), x)
+        with pytest.raises(t4a.DtypeError, match=f"operand 0 has dtype {name}, floats are required"):
+            Op.of({"softmax": {"axis": 0}}).results([((2, 2), name)])
+    with pytest.raises(t4a.DtypeError, match="float64.*float32"):
+        tn.einsum("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2), "float32"))
+    with pytest.raises(t4a.DtypeError, match="float16.*float32 or float64"):
+        tn.inv(np.ones((2, 2), "float16"))
+    with pytest.raises(t4a.DtypeError, match="operand 1 has dtype float32, integers are required"):
+        tn.cross_entropy(np.ones((2, 2)), np.ones(2, "float32"))
+    # Names that a caller wrote are not dtypes.
+    with pytest.raises(t4a.ArgumentError, match='"f32"'):
+        tn.einsum("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2)), semiring="f32")
+
+
 def test_semirings():
     a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 5))
     terms = a[:, :, None] + b[None]

@@ -70,6 +70,19 @@ def test_tensors_as_they_are():
     torch.testing.assert_close(want, logits.grad)
 
 
+def test_errors_name_the_dtypes_of_torch():
+    for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool):
+        name, x = str(dtype).removeprefix("torch."), torch.ones(2, 2, dtype=dtype)
+        for call in (lambda: tt.einsum("ij,jk->ik", x, x), lambda: tt.softmax(x), lambda: tt.svd(x)):
+            with pytest.raises(t4a.DtypeError, match=f"operand 0 has dtype {name}, floats are required"):
+                call()
+        # Also where the other operand is recorded.
+        with pytest.raises(t4a.DtypeError, match=f"operand 1 has dtype {name}, floats are required"):
+            tt.einsum("ij,jk->ik", noise(2, 2).requires_grad_(), x)
+    with pytest.raises(t4a.DtypeError, match="bfloat16.*float32 or float64"):
+        tt.inv(torch.ones(2, 2, dtype=torch.bfloat16))
+
+
 def test_cached_contractions_are_recorded_and_transformed():
     a, b = noise(3, 4), noise(4, 2)
     f = lambda a, b: tt.einsum("ij,jk->ik", a, b)

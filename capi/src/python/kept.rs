@@ -1,39 +1,90 @@
-//! Operations that are kept for keys of Python, shapes and dtypes, so that a call finds its operation without Python.
+//! Operations that are kept for plans of Python with their options, shapes and dtypes, so that a call finds its operation
+//! without Python.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 use t4a_diff::Meta;
-use t4a_tensor::DType;
 use t4a_tensor::layout::Dims;
+use t4a_tensor::{AnyTensor, DType};
 
-use super::symbols::{EQUAL, Object, Symbols};
+use super::symbols::{EQUAL, Object, SYMBOLS, Symbols, type_of};
 use crate::described::Described;
+use crate::error::Failure;
 use crate::op::{Op, of};
 use crate::parts;
 
 /// Maximum number of operations.
 const CAPACITY: usize = 4096;
 
-/// A kept operation.
-#[derive(Clone, Copy)]
-pub(super) struct Found {
+/// A kept operation: its owner, and the axes of size 1 by which its operands and results differ from those of a call.
+pub(super) struct KeptCall {
+    /// Valid as long as the owner lives.
     pub(super) op: *const Op,
-    /// True if the first operand and the result have an additional leading axis of size 1.
-    pub(super) number: bool,
-    /// Object that holds the handle of the operation.
+    /// Object of Python that holds the handle of the operation.
     pub(super) owner: *mut Object,
+    /// A call returns one result instead of a tuple.
+    pub(super) single: bool,
+    /// An operand, and its axis of size 1 that the operation has in addition.
+    pub(super) insert: Option<(usize, usize)>,
+    /// Results, and their axes of size 1 that a call does not return, in this order; negative ones from the end.
+    pub(super) drop: Vec<(usize, isize)>,
+}
+
+impl KeptCall {
+    /// Inserts the axis of the operand.
+    pub(super) fn enter(&self, described: &mut [Described]) {
+        if let Some((operand, axis)) = self.insert
+            && let Some(x) = described.get_mut(operand)
+        {
+            x.insert_axis(axis);
+        }
+    }
+
+    /// Drops the axes of the results.
+    pub(super) fn leave(&self, all: &mut [AnyTensor]) -> Result<(), Failure> {
+        for &(result, axis) in &self.drop {
+            let mut shape: Dims = all[result].shape().into();
+            // `accepts` has checked the axes.
+            shape.remove(place(axis, shape.len()));
+            all[result] = all[result].reshape(&shape)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for KeptCall {
+    fn drop(&mut self) {
+        if let Some(py) = SYMBOLS.get() {
+            // SAFETY: kept calls are created and dropped with the lock of the interpreter.
+            unsafe { (py.py_dec_ref)(self.owner) };
+        }
+    }
+}
+
+/// Axis of a rank.
+fn place(axis: isize, rank: usize) -> usize {
+    if axis < 0 { rank.wrapping_add_signed(axis) } else { axis.unsigned_abs() }
+}
+
+/// A plan of Python with its options.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) plan: *mut Object,
+    pub(super) options: &'a [*mut Object],
 }
 
 struct Entry {
-    key: *mut Object,
+    plan: *mut Object,
+    options: Vec<*mut Object>,
     operands: Vec<(DType, Dims)>,
-    found: Found,
+    call: Rc<KeptCall>,
 }
 
-/// Hashes are computed by [`hash`].
+/// Hashes are computed by [`Key::hash`].
 #[derive(Default)]
 struct Identity(u64);
 
@@ -65,26 +116,50 @@ fn kept() -> &'static RefCell<Entries> {
     &KEPT.get_or_init(|| Kept(RefCell::default())).0
 }
 
-/// Hash of a key with shapes and dtypes; `None` for a key without a hash.
-///
-/// # Safety
-/// With the lock of the interpreter.
-unsafe fn hash(py: &Symbols, key: *mut Object, described: &[Described]) -> Option<u64> {
-    // SAFETY: as the caller promises.
-    let own = unsafe { (py.py_object_hash)(key) };
-    if own == -1 {
-        // SAFETY: as above: the exception says that there is none.
-        unsafe { (py.py_err_clear)() };
-        return None;
+impl Key<'_> {
+    /// Hash with shapes and dtypes; `None` for options without a hash.
+    ///
+    /// # Safety
+    /// With the lock of the interpreter.
+    unsafe fn hash(&self, py: &Symbols, described: &[Described]) -> Option<u64> {
+        // As in the hash function of Firefox; the upper bits of the product are the better ones.
+        let mix = |hash: u64, x: u64| (hash.rotate_left(5) ^ x).wrapping_mul(0x517c_c1b7_2722_0a95);
+        let mut hash = mix(0, self.plan.addr() as u64);
+        for &option in self.options {
+            // SAFETY: as the caller promises.
+            let own = unsafe { (py.py_object_hash)(option) };
+            if own == -1 {
+                // SAFETY: as above: the exception says that there is none.
+                unsafe { (py.py_err_clear)() };
+                return None;
+            }
+            hash = mix(hash, own as u64);
+        }
+        for x in described {
+            hash = mix(hash, x.dtype as u64);
+            hash = x.shape.iter().fold(hash, |hash, &n| mix(hash, n as u64));
+        }
+        Some(hash.rotate_left(32))
     }
-    // As in the hash function of Firefox; the upper bits of the product are the better ones.
-    let mix = |hash: u64, x: u64| (hash.rotate_left(5) ^ x).wrapping_mul(0x517c_c1b7_2722_0a95);
-    let mut hash = own as u64;
-    for x in described {
-        hash = mix(hash, x.dtype as u64);
-        hash = x.shape.iter().fold(hash, |hash, &n| mix(hash, n as u64));
+
+    /// True for the same plan and equal options of the same types.
+    ///
+    /// # Safety
+    /// With the lock of the interpreter.
+    unsafe fn is_of(&self, py: &Symbols, entry: &Entry) -> bool {
+        // SAFETY: as the caller promises; an exception of a comparison is discarded.
+        let same = |(&a, &b): (&*mut Object, &*mut Object)| unsafe {
+            let equal = || (py.py_object_rich_compare_bool)(a, b, EQUAL);
+            let found = a == b || (type_of(a) == type_of(b) && equal() == 1);
+            if !found {
+                (py.py_err_clear)();
+            }
+            found
+        };
+        self.plan == entry.plan
+            && self.options.len() == entry.options.len()
+            && self.options.iter().zip(&entry.options).all(same)
     }
-    Some(hash.rotate_left(32))
 }
 
 fn fits(entry: &Entry, described: &[Described]) -> bool {
@@ -93,88 +168,81 @@ fn fits(entry: &Entry, described: &[Described]) -> bool {
     entry.operands.len() == described.len() && described.iter().zip(&entry.operands).all(same)
 }
 
-/// The entry of a key.
-///
-/// # Safety
-/// With the lock of the interpreter.
-unsafe fn entry<'a>(
-    py: &Symbols,
-    kept: &'a Entries,
-    hash: u64,
-    key: *mut Object,
-    described: &[Described],
-) -> Option<&'a Entry> {
-    let same = |entry: &&Entry| {
-        // SAFETY: as the caller promises. Keys are tuples of strings and numbers: comparing them runs no code of others.
-        fits(entry, described)
-            && unsafe { (py.py_object_rich_compare_bool)(entry.key, key, EQUAL) } == 1
-    };
-    kept.get(&hash)?.iter().find(same)
-}
-
-/// The operation of a key. Its owner has one more reference.
+/// The kept call of a key.
 ///
 /// # Safety
 /// With the lock of the interpreter.
 pub(super) unsafe fn look(
     py: &Symbols,
-    key: *mut Object,
+    key: Key<'_>,
     described: &[Described],
-) -> Option<Found> {
-    // SAFETY: as the caller promises.
+) -> Option<Rc<KeptCall>> {
+    // SAFETY: as the caller promises. A comparison may run code of a caller, which finds the entries borrowed.
     unsafe {
-        let hash = hash(py, key, described)?;
+        let hash = key.hash(py, described)?;
         let kept = kept().try_borrow().ok()?;
-        let found = entry(py, &kept, hash, key, described)?.found;
-        (py.py_inc_ref)(found.owner);
-        Some(found)
+        let all = kept.get(&hash)?;
+        let found = all.iter().find(|entry| fits(entry, described) && key.is_of(py, entry))?;
+        Some(found.call.clone())
     }
 }
 
-/// True if the operation accepts the operands, so that calls need no further checks.
+/// True if the operation accepts the operands, so that calls need no further checks, and the dropped axes have size 1.
 ///
 /// # Safety
 /// The handle is valid.
-unsafe fn accepts(described: &[Described], found: Found) -> bool {
-    let mut metas: Vec<Meta> =
-        described.iter().map(|x| Meta { shape: x.shape.to_vec(), dtype: x.dtype }).collect();
-    if let (true, Some(first)) = (found.number, metas.first_mut()) {
-        first.shape.insert(0, 1);
+unsafe fn accepts(described: &[Described], call: &KeptCall) -> bool {
+    let meta = |x: &Described| Meta { shape: x.shape.to_vec(), dtype: x.dtype };
+    let mut metas: Vec<Meta> = described.iter().map(meta).collect();
+    if let Some((operand, axis)) = call.insert {
+        match metas.get_mut(operand).filter(|x| axis <= x.shape.len()) {
+            Some(x) => x.shape.insert(axis, 1),
+            None => return false,
+        }
     }
     // SAFETY: as the caller promises.
-    let op = unsafe { of(found.op) };
-    op.is_ok_and(|op| op.returns(&parts::split_metas(&metas)).is_ok())
+    let Ok(op) = (unsafe { of(call.op) }) else { return false };
+    let found = op.returns(&parts::split_metas(&metas)).map_err(Failure::from);
+    let Ok(mut results) = found.and_then(|all| parts::join_metas(op, &all)) else { return false };
+    if call.single && results.len() != 1 {
+        return false;
+    }
+    call.drop.iter().all(|&(result, axis)| {
+        let Some(x) = results.get_mut(result) else { return false };
+        let axis = place(axis, x.shape.len());
+        x.shape.get(axis) == Some(&1) && x.shape.remove(axis) == 1
+    })
 }
 
-/// Keeps an operation, if it accepts the operands and there is none for the key.
+/// Keeps a call, if its operation accepts the operands and there is none for the key.
 ///
 /// # Safety
-/// With the lock of the interpreter; the handle is valid as long as its owner lives.
+/// With the lock of the interpreter.
 pub(super) unsafe fn keep(
     py: &Symbols,
-    key: *mut Object,
+    key: Key<'_>,
     described: Vec<Described>,
-    found: Found,
+    call: KeptCall,
 ) -> Option<()> {
     // SAFETY: as the caller promises.
     unsafe {
-        let hash = hash(py, key, &described)?;
-        let known = entry(py, &*kept().try_borrow().ok()?, hash, key, &described).is_some();
-        if known || !accepts(&described, found) {
+        let known = look(py, key, &described).is_some();
+        if known || !accepts(&described, &call) {
             return None;
         }
+        let hash = key.hash(py, &described)?;
         let operands = described.into_iter().map(|x| (x.dtype, x.shape)).collect();
         let mut kept = kept().try_borrow_mut().ok()?;
-        (py.py_inc_ref)(key);
-        (py.py_inc_ref)(found.owner);
+        let (plan, options) = (key.plan, key.options.to_vec());
+        options.iter().chain([&plan]).for_each(|&x| (py.py_inc_ref)(x));
         let full = kept.len() >= CAPACITY;
         let old = if full { std::mem::take(&mut *kept) } else { Entries::default() };
-        kept.entry(hash).or_default().push(Entry { key, operands, found });
+        let entry = Entry { plan, options, operands, call: Rc::new(call) };
+        kept.entry(hash).or_default().push(entry);
         drop(kept);
         // Without the borrow: releasing an object may run code.
         for entry in old.into_values().flatten() {
-            (py.py_dec_ref)(entry.key);
-            (py.py_dec_ref)(entry.found.owner);
+            entry.options.iter().chain([&entry.plan]).for_each(|&x| (py.py_dec_ref)(x));
         }
     }
     Some(())

@@ -3,29 +3,32 @@
 //!
 //! ```text
 //! run(op, kind, operands)                    list of results
-//! find(key, kind, operands)                  result of the operation kept for the key, shapes and dtypes
-//! keep(key, operands, op, owner, is_number)  keeps an operation with one result; `owner` holds its handle
+//! caller((kind, plan_and_run, run_recorded)) makes call
+//! call(plan, operands, *options)             results of the operation kept for the plan, options, shapes and dtypes
+//! keep(plan, options, operands, op, owner, single, operand, axis, drop)   keeps an operation for call
 //! exchange(types, describe, object, guards)  C functions of PyTorch for DLPack (`DLPackExchangeAPI`), and its state
 //! ```
+//!
+//! `call` returns plan_and_run(plan, operands, *options), a function of the package, if no operation is kept, and
+//! run_recorded(owner, operands) if PyTorch records the call. `owner` is the object that holds the handle.
 //!
 //! | file | |
 //! |---|---|
 //! | `symbols` | functions of the interpreter and of NumPy |
 //! | `arrays` | arrays of NumPy |
 //! | `torch` | tensors of PyTorch |
-//! | `kept` | operations that are kept by key, shapes and dtypes |
+//! | `kept` | operations that are kept by plan, options, shapes and dtypes |
 //!
 //! `kind` 0 returns arrays of NumPy, 1 tensors of PyTorch. Operands are arrays of NumPy, whose structs are read as every
-//! extension does that is compiled for NumPy 2, or tensors of PyTorch. Functions return `None` for operands that only
-//! `__dlpack__` describes, and `find` also where PyTorch has to record or to transform the call. An operation that fails
-//! raises the exception of its error object.
+//! extension does that is compiled for NumPy 2, or tensors of PyTorch. `run` returns `None` for operands that only
+//! `__dlpack__` describes. An operation that fails raises the exception of its error object.
 
 mod arrays;
 mod kept;
 mod symbols;
 mod torch;
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null, null_mut};
 
 use t4a_operations::AnyOperation;
@@ -36,6 +39,7 @@ use crate::error::{Failure, object_of, protected};
 use crate::op::{Op, of};
 use crate::run::{Checks, results};
 use symbols::{Arguments, FASTCALL, MethodDef, Object, SYMBOLS, type_of};
+use torch::Recording;
 
 pub use symbols::Symbols;
 
@@ -184,64 +188,9 @@ unsafe extern "C" fn run(_: *mut Object, from: Arguments, count: isize) -> *mut 
             let kind = Kind::of(py, kind);
             let described = operands(py, tuple)?;
             let all = described.and_then(|x| run_unlocked(py, of(op)?, &x, Checks::All, kind));
-            Some(all.and_then(|all| list(py, kind, all)))
-        }
-    };
-    // SAFETY: with the lock.
-    unsafe { answer(py, call()) }
-}
-
-/// A list of results.
-///
-/// # Safety
-/// With the lock of the interpreter.
-unsafe fn list(py: &Symbols, kind: Kind, all: Vec<AnyTensor>) -> Returned {
-    // SAFETY: as the caller promises; the list takes each object over.
-    unsafe {
-        let list = (py.py_list_new)(all.len() as isize);
-        for (i, x) in all.into_iter().enumerate() {
-            let object = made(py, kind, x);
-            match object {
-                Ok(object) if !list.is_null() && !object.is_null() => {
-                    (py.py_list_set_item)(list, i as isize, object);
-                }
-                other => {
-                    if !list.is_null() {
-                        (py.py_dec_ref)(list);
-                    }
-                    return other.map(|_| null_mut());
-                }
-            }
-        }
-        Ok(list)
-    }
-}
-
-unsafe extern "C" fn find(_: *mut Object, from: Arguments, count: isize) -> *mut Object {
-    let Some(py) = SYMBOLS.get() else { return null_mut() };
-    let call = || -> Option<Returned> {
-        // SAFETY: called by the interpreter with its lock.
-        unsafe {
-            let &[key, kind, tuple] = arguments::<3>(from, count)?;
-            let kind = Kind::of(py, kind);
-            if kind == Kind::Torch && !torch::is_plain_call(py, tuple) {
-                return None;
-            }
-            let mut described = operands(py, tuple)?.ok()?;
-            let found = kept::look(py, key, &described)?;
-            if let (true, Some(first)) = (found.number, described.first_mut()) {
-                first.insert_axis();
-            }
-            let run = |op| run_unlocked(py, op, &described, Checks::Process, kind);
-            let all = of(found.op).and_then(run);
-            (py.py_dec_ref)(found.owner);
-            Some(all.and_then(|mut all| match all.pop() {
-                Some(x) if all.is_empty() && found.number => {
-                    let x = x.reshape(&x.shape()[1..])?;
-                    made(py, kind, x).map(|x| number(py, kind, x))
-                }
-                Some(x) if all.is_empty() => made(py, kind, x),
-                _ => Err(Failure::argument("an operation with one result is required")),
+            Some(all.and_then(|all| {
+                let object = |x| made(py, kind, x);
+                collected(py, all, object, py.py_list_new, py.py_list_set_item)
             }))
         }
     };
@@ -249,33 +198,151 @@ unsafe extern "C" fn find(_: *mut Object, from: Arguments, count: isize) -> *mut
     unsafe { answer(py, call()) }
 }
 
-/// A result without axes: a number of NumPy, a tensor of PyTorch.
+/// Objects for results, in a list or a tuple made by these functions of the interpreter.
 ///
 /// # Safety
-/// With the lock of the interpreter; `x` is null or a result, which is taken over.
-unsafe fn number(py: &Symbols, kind: Kind, x: *mut Object) -> *mut Object {
-    match kind {
-        // SAFETY: as the caller promises.
-        Kind::NumPy if !x.is_null() => unsafe { (py.py_array_return)(x) },
-        _ => x,
+/// With the lock of the interpreter.
+unsafe fn collected(
+    py: &Symbols,
+    all: Vec<AnyTensor>,
+    object: impl Fn(AnyTensor) -> Returned,
+    new: unsafe extern "C" fn(isize) -> *mut Object,
+    set: unsafe extern "C" fn(*mut Object, isize, *mut Object) -> c_int,
+) -> Returned {
+    // SAFETY: as the caller promises; the container takes each object over.
+    unsafe {
+        let container = new(all.len() as isize);
+        for (i, x) in all.into_iter().enumerate() {
+            match object(x) {
+                Ok(object) if !container.is_null() && !object.is_null() => {
+                    set(container, i as isize, object);
+                }
+                other => {
+                    if !container.is_null() {
+                        (py.py_dec_ref)(container);
+                    }
+                    return other.map(|_| null_mut());
+                }
+            }
+        }
+        Ok(container)
+    }
+}
+
+/// Calls an object with positional arguments. Returns a new reference, or null with an exception.
+///
+/// # Safety
+/// With the lock of the interpreter.
+unsafe fn vectorcall(py: &Symbols, f: *mut Object, arguments: &[*mut Object]) -> *mut Object {
+    // SAFETY: as the caller promises.
+    unsafe { (py.py_object_vectorcall)(f, arguments.as_ptr(), arguments.len(), null_mut()) }
+}
+
+unsafe extern "C" fn call(own: *mut Object, from: Arguments, count: isize) -> *mut Object {
+    let Some(py) = SYMBOLS.get() else { return null_mut() };
+    // SAFETY: called by the interpreter with its lock; `own` is a tuple of `caller`.
+    unsafe {
+        let [kind, plan_and_run, run_recorded] = [0, 1, 2].map(|i| (py.py_tuple_get_item)(own, i));
+        let all = if count == 0 { &[] } else { std::slice::from_raw_parts(from, count as usize) };
+        let kept = || -> Option<Returned> {
+            let &[plan, tuple, ref options @ ..] = all else { return None };
+            let kind = Kind::of(py, kind);
+            let recording = match kind {
+                Kind::NumPy => Recording::Off,
+                Kind::Torch => torch::recording(py, tuple),
+            };
+            if recording == Recording::Transformed {
+                return None;
+            }
+            let mut described = operands(py, tuple)?.ok()?;
+            let found = kept::look(py, kept::Key { plan, options }, &described)?;
+            if recording == Recording::On {
+                return Some(Ok(vectorcall(py, run_recorded, &[found.owner, tuple])));
+            }
+            found.enter(&mut described);
+            let run = |op| run_unlocked(py, op, &described, Checks::Process, kind);
+            Some(of(found.op).and_then(run).and_then(|mut results| {
+                found.leave(&mut results)?;
+                let object = |x| number_or(py, kind, x);
+                match found.single {
+                    true => results.pop().map_or(Ok(null_mut()), object),
+                    false => collected(py, results, object, py.py_tuple_new, py.py_tuple_set_item),
+                }
+            }))
+        };
+        match kept() {
+            Some(found) => answer(py, Some(found)),
+            None => vectorcall(py, plan_and_run, all),
+        }
+    }
+}
+
+/// An object for a result; a result without axes is a number of NumPy.
+///
+/// # Safety
+/// With the lock of the interpreter.
+unsafe fn number_or(py: &Symbols, kind: Kind, x: AnyTensor) -> Returned {
+    let is_number = kind == Kind::NumPy && x.shape().is_empty();
+    // SAFETY: as the caller promises; the array is taken over.
+    unsafe {
+        match made(py, kind, x)? {
+            array if is_number && !array.is_null() => Ok((py.py_array_return)(array)),
+            object => Ok(object),
+        }
     }
 }
 
 unsafe extern "C" fn keep(_: *mut Object, from: Arguments, count: isize) -> *mut Object {
     let Some(py) = SYMBOLS.get() else { return null_mut() };
     let call = || -> Option<()> {
-        // SAFETY: called by the interpreter with its lock; the package sends a handle and the object that holds it.
+        // SAFETY: called by the interpreter with its lock; the package sends a handle, the object that holds it, numbers,
+        // and tuples.
         unsafe {
-            let &[key, tuple, op, owner, number] = arguments::<5>(from, count)?;
+            let &[plan, options, tuple, op, owner, single, operand, axis, drop] =
+                arguments::<9>(from, count)?;
             let described = operands(py, tuple)?.ok()?;
+            let number = |x| (py.py_long_as_long)(x) as isize;
+            let items = |tuple| {
+                (0..(py.py_tuple_size)(tuple)).map(move |i| (py.py_tuple_get_item)(tuple, i))
+            };
+            let options: Vec<*mut Object> = items(options).collect();
+            let numbers: Vec<isize> = items(drop).map(number).collect();
             let op = (py.py_long_as_void_ptr)(op).cast::<Op>().cast_const();
-            let number = !(py.py_long_as_void_ptr)(number).is_null();
-            kept::keep(py, key, described, kept::Found { op, number, owner })
+            let insert = usize::try_from(number(operand)).ok();
+            (py.py_inc_ref)(owner);
+            let call = kept::KeptCall {
+                op,
+                owner,
+                single: number(single) != 0,
+                insert: insert.zip(usize::try_from(number(axis)).ok()),
+                drop: numbers.chunks_exact(2).map(|x| (x[0].unsigned_abs(), x[1])).collect(),
+            };
+            kept::keep(py, kept::Key { plan, options: &options }, described, call)
         }
     };
     call();
     // SAFETY: with the lock.
     unsafe { answer(py, None) }
+}
+
+/// The function `call` of a kind.
+static CALL: MethodDef =
+    MethodDef { name: c"call".as_ptr(), method: call, flags: FASTCALL, text: null() };
+
+unsafe extern "C" fn caller(_: *mut Object, from: Arguments, count: isize) -> *mut Object {
+    let Some(py) = SYMBOLS.get() else { return null_mut() };
+    // SAFETY: called by the interpreter with its lock.
+    unsafe {
+        match arguments::<1>(from, count) {
+            Some(&[tuple]) if (py.py_tuple_size)(tuple) == 3 => {
+                (py.py_cfunction_new_ex)(&CALL, tuple, null_mut())
+            }
+            _ => {
+                (py.py_err_clear)();
+                answer(py, None)
+            }
+        }
+    }
 }
 
 unsafe extern "C" fn exchange(_: *mut Object, from: Arguments, count: isize) -> *mut Object {
@@ -291,12 +358,12 @@ unsafe extern "C" fn exchange(_: *mut Object, from: Arguments, count: isize) -> 
 
 static METHODS: [MethodDef; 4] = [
     MethodDef { name: c"run".as_ptr(), method: run, flags: FASTCALL, text: null() },
-    MethodDef { name: c"find".as_ptr(), method: find, flags: FASTCALL, text: null() },
+    MethodDef { name: c"caller".as_ptr(), method: caller, flags: FASTCALL, text: null() },
     MethodDef { name: c"keep".as_ptr(), method: keep, flags: FASTCALL, text: null() },
     MethodDef { name: c"exchange".as_ptr(), method: exchange, flags: FASTCALL, text: null() },
 ];
 
-/// A list of the built-in functions `run`, `find`, `keep` and `exchange` for the package of Python; null for another
+/// A list of the built-in functions `run`, `caller`, `keep` and `exchange` for the package of Python; null for another
 /// version of the struct. To be called with the lock of the interpreter (`ctypes.PyDLL`).
 ///
 /// # Safety

@@ -45,6 +45,8 @@ pub struct Symbols {
     pub(super) py_long_as_long: unsafe extern "C" fn(*mut Object) -> std::ffi::c_long,
     pub(super) py_list_new: unsafe extern "C" fn(isize) -> *mut Object,
     pub(super) py_list_set_item: unsafe extern "C" fn(*mut Object, isize, *mut Object) -> c_int,
+    pub(super) py_tuple_new: unsafe extern "C" fn(isize) -> *mut Object,
+    pub(super) py_tuple_set_item: unsafe extern "C" fn(*mut Object, isize, *mut Object) -> c_int,
     pub(super) py_tuple_size: unsafe extern "C" fn(*mut Object) -> isize,
     pub(super) py_tuple_get_item: unsafe extern "C" fn(*mut Object, isize) -> *mut Object,
     pub(super) py_object_hash: unsafe extern "C" fn(*mut Object) -> isize,

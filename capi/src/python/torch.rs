@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use t4a_tensor::AnyTensor;
 
-use super::Returned;
 use super::symbols::{Object, SYMBOLS, Symbols, type_of};
+use super::{Returned, vectorcall};
 use crate::described::Described;
 use crate::dlpack::{self, DlTensor, Managed};
 use crate::error::Failure;
@@ -113,48 +113,52 @@ unsafe fn with<T>(
     }
 }
 
-/// Calls an object with positional arguments.
-///
-/// # Safety
-/// With the lock of the interpreter.
-unsafe fn call(py: &Symbols, function: *mut Object, arguments: &[*mut Object]) -> *mut Object {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let (from, count) = (arguments.as_ptr(), arguments.len());
-        (py.py_object_vectorcall)(function, from, count, null_mut())
-    }
+/// State of PyTorch in a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recording {
+    /// Plain tensors outside of modes, transformations and forward mode, of which none is recorded.
+    Off,
+    /// As [`Recording::Off`], but the tape records the call.
+    On,
+    /// Other tensors, modes or transformations.
+    Transformed,
 }
 
-/// True outside of modes, transformations and forward mode, for plain tensors of which none is recorded.
+/// State of a call with these operands.
 ///
 /// # Safety
-/// With the lock of the interpreter; `tuple` is one.
-pub(super) unsafe fn is_plain_call(py: &Symbols, tuple: *mut Object) -> bool {
-    let Some(Exchange { types, guards, .. }) = EXCHANGE.get() else { return false };
-    let plain = || -> Option<bool> {
+/// With the lock of the interpreter; `tuple` is an object.
+pub(super) unsafe fn recording(py: &Symbols, tuple: *mut Object) -> Recording {
+    let Some(Exchange { types, guards, .. }) = EXCHANGE.get() else {
+        return Recording::Transformed;
+    };
+    let found = || -> Option<Recording> {
         // SAFETY: as the caller promises; the guards are such objects.
         unsafe {
             let integer = |x| (py.py_long_as_long)(x);
-            let modes = with(py, call(py, guards.modes, &[]), integer)?;
-            let outside = with(py, call(py, guards.interpreter, &[]), |x| x == py.none)?;
+            let modes = with(py, vectorcall(py, guards.modes, &[]), integer)?;
+            let outside = with(py, vectorcall(py, guards.interpreter, &[]), |x| x == py.none)?;
             let level = (py.py_object_get_attr)(guards.forward_ad, guards.current_level);
             if modes != 0 || !outside || with(py, level, integer)? >= 0 {
-                return Some(false);
+                return None;
             }
             let mut records = false;
             for i in 0..(py.py_tuple_size)(tuple) {
                 let x = (py.py_tuple_get_item)(tuple, i);
                 if !types.contains(&type_of(x)) {
-                    return Some(false);
+                    return None;
                 }
                 let requires = (py.py_object_get_attr)(x, guards.requires_grad);
                 records |= with(py, requires, |x| x != py.false_)?;
             }
-            let off = |x| x == py.false_;
-            Some(!records || with(py, call(py, guards.is_grad_enabled, &[]), off)?)
+            let on = |x| x != py.false_;
+            match records && with(py, vectorcall(py, guards.is_grad_enabled, &[]), on)? {
+                true => Some(Recording::On),
+                false => Some(Recording::Off),
+            }
         }
     };
-    plain().unwrap_or(false)
+    found().unwrap_or(Recording::Transformed)
 }
 
 /// A tensor as an operand; `None` for other objects, and for tensors whose memory has other values (conjugated or
@@ -174,7 +178,7 @@ pub(super) unsafe fn describe(
         if !types.contains(&type_of(x)) {
             return None;
         }
-        let is = |method| with(py, call(py, method, &[x]), |x| x == py.true_);
+        let is = |method| with(py, vectorcall(py, method, &[x]), |x| x == py.true_);
         if is(guards.is_neg)? {
             return None;
         }

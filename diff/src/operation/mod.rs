@@ -74,14 +74,23 @@ impl Kind {
 /// # Errors
 /// [`TensorError::OperandKind`]; those of the operation. Before any work.
 pub fn checked_results<O: Operation>(op: &O, inputs: &[Meta]) -> Result<Vec<Meta>, O::Error> {
+    check_kinds(op, inputs)?;
+    op.results(inputs)
+}
+
+/// Checks that operands have the [kinds](Operation::kind) of an operation.
+///
+/// # Errors
+/// [`TensorError::OperandKind`].
+pub fn check_kinds<O: Operation>(op: &O, inputs: &[Meta]) -> Result<(), TensorError> {
     for (operand, &Meta { dtype, .. }) in inputs.iter().enumerate() {
         let required = op.kind(operand);
         if Kind::of(dtype) != Some(required) {
             let (op, required) = (op.name(), required.text());
-            return Err(TensorError::OperandKind { op, operand, dtype, required }.into());
+            return Err(TensorError::OperandKind { op, operand, dtype, required });
         }
     }
-    op.results(inputs)
+    Ok(())
 }
 
 /// A differentiable operation.
