@@ -4,6 +4,7 @@
 //! rows   Heisenberg chain, U(1), N = 100, D = 64, 256, 512; Hubbard chain at U = 4, U(1)², N = 50, D = 256
 //! cold   first sweep after all structures and plans are dropped; warm: the faster of the next two
 //! plans  share of a cold sweep that plans take: 1 − warm / cold
+//! gained decrease of the energy in the last sweep: the Hubbard chain converges after about ten sweeps
 //! ```
 //!
 //! Arguments: `[heisenberg|hubbard] [D] [THREADS]` for one row; without them all rows, with one thread and two. Four
@@ -56,10 +57,12 @@ fn row<S: Sector>(name: &str, h: &Sum<S>, dim: usize, threads: &[usize]) {
         let (first, last) = (search.sweep().unwrap(), search.sweep().unwrap());
         let warm = first.seconds.min(last.seconds);
         println!(
-            "{name:<10} D {:>4}  threads {threads}  cold {cold:>8.3} s  warm {warm:>8.3} s  plans {:>5.3}  energy {:.10}",
+            "{name:<10} D {:>4}  threads {threads}  cold {cold:>8.3} s  warm {warm:>8.3} s  plans {:>5.3}  energy {:.10}  \
+             gained {:.1e}",
             last.bond_dim,
             1.0 - warm / cold,
-            last.energy
+            last.energy,
+            first.energy - last.energy
         );
     }
 }

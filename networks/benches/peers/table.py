@@ -7,7 +7,8 @@
 A row is `heisenberg:64`, `heisenberg:256`, `heisenberg:512` or `hubbard:256`; the default is all of them. Every measurement is
 a process of its own, and both libraries run in turns on the same machine. A process grows the state to the bond dimension
 before it measures; a time is the faster of two sweeps to the right and back. TeNPy's is the better one of its two ways to
-combine legs. Both energies are printed: they must agree, which makes the sweeps comparable.
+combine legs. Both libraries make the same number of sweeps with the same bond dimensions from the same product state. Their
+energies differ by less than the last sweep gained, which is printed beside the difference.
 """
 
 import os
@@ -37,7 +38,8 @@ def ours(bench, name, dim, threads):
     seconds = float(re.search(r"warm +([\d.]+)", text)[1])
     plans = float(re.search(r"plans +(-?[\d.]+)", text)[1])
     energy = float(re.search(r"energy +(-[\d.]+)", text)[1])
-    return seconds, energy, memory, plans
+    gained = float(re.search(r"gained +(\S+)", text)[1])
+    return seconds, energy, memory, plans, gained
 
 
 def tenpy(name, dim, threads):
@@ -56,13 +58,14 @@ def main(bench, rows):
 
     compiled = "compiled" if optimization.have_cython_functions else "not compiled"
     print(f"TeNPy {library.__version__} ({compiled}); s per sweep; ratio = TeNPy / T4A; MiB at peak\n")
-    head = ["row", "threads", "T4A", "TeNPy", "ratio", "two threads", "plans", "MiB T4A", "MiB TeNPy", "energies differ by"]
+    head = ["row", "threads", "T4A", "TeNPy", "ratio", "two threads", "plans", "MiB T4A", "MiB TeNPy"]
+    head += ["energies differ by", "last sweep gained"]
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
     for row in rows:
         name, dim = row.split(":")
         single = None
         for threads in [1, 2]:
-            own, energy, memory, plans = ours(bench, name, dim, threads)
+            own, energy, memory, plans, gained = ours(bench, name, dim, threads)
             peer, other, peer_memory = tenpy(name, dim, threads)
             single = single or own
             cells = [
@@ -76,6 +79,7 @@ def main(bench, rows):
                 f"{memory:.0f}",
                 f"{peer_memory:.0f}",
                 f"{abs(energy - other):.1e}",
+                f"{gained:.1e}",
             ]
             print("| " + " | ".join(cells) + " |", flush=True)
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use t4a_diff::operation::Keep;
 use t4a_diff::{Array, Cotangents, Dual, Eager, Meta, Operation, Outcome, Reverse, Value};
-use t4a_linalg::krylov::{ArrayVector, KrylovOptions, gmres};
 use t4a_structured::{GradedTensor, Leg, Sector, Spec};
 
 use super::fixed::FixedStep;
-use super::layers::{closed, double, rank, symmetrised};
+use super::implicit::implicit;
+use super::layers::{closed, double, rank, real, symmetrised};
 use super::options::{CtmOptions, CtmReport};
 use super::symmetric::{Symmetric, SymmetricSearch, normalised};
 use crate::error::{NetworksError, Result};
@@ -50,10 +50,7 @@ impl<S: Sector> SymmetricEnergy<S> {
     pub fn new(pair: GradedTensor<S>, options: CtmOptions) -> Result<Self> {
         rank(OP, &pair, 4)?;
         options.check(OP)?;
-        if pair.im().is_some() {
-            let (name, given) = ("the operator", "complex".into());
-            return Err(NetworksError::Argument { op: OP, name, given, required: "a real tensor" });
-        }
+        real(OP, "the operator", &pair)?;
         Ok(Self { pair, options })
     }
 
@@ -65,10 +62,7 @@ impl<S: Sector> SymmetricEnergy<S> {
     /// The state as it is used: with the symmetries of the square, of norm 1.
     fn prepared<A: Array>(&self, state: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
         rank(OP, state, 5)?;
-        if state.im().is_some() {
-            let (name, given) = ("the state", "complex".into());
-            return Err(NetworksError::Argument { op: OP, name, given, required: "a real tensor" });
-        }
+        real(OP, "the state", state)?;
         normalised(&symmetrised(state)?)
     }
 
@@ -138,28 +132,16 @@ impl<S: Sector> SymmetricEnergy<S> {
         let around = Symmetric::of(c.clone(), e.clone());
         let energy = self.in_environment(&s, &around)?;
         let bulk = double(&self.prepared(state)?)?;
-        let step = FixedStep::new(&bulk, &environment, &self.options)?;
+        let step = FixedStep::with_derivatives(&bulk, &environment, &self.options, false)?;
         let next = step.apply(&double(&self.prepared(&s)?)?, &around)?;
         let variables = [s.re(), c.re(), e.re()];
         let ones = energy.value().full(&energy.shape(), 1.0);
         let direct = pullback(&[(&energy, ones)], &variables)?;
-        let sizes = [c.spec().len(), e.spec().len()];
-        let through = |x: &Eager| -> Result<Vec<Eager>> {
-            let (corner, edge) = (x.narrow(0, 0, sizes[0]), x.narrow(0, sizes[0], sizes[1]));
-            pullback(&[(next.corner().re(), corner), (next.edge().re(), edge)], &variables)
+        let through = |x: &[Eager]| -> Result<Vec<Eager>> {
+            let next = [next.corner().re(), next.edge().re()];
+            pullback(&next.into_iter().zip(x.iter().cloned()).collect::<Vec<_>>(), &variables)
         };
-        let packed = |x: &[Eager]| <Eager as Array>::cat(&x[1..], 0);
-        let map = |x: &ArrayVector<Eager>| -> Result<ArrayVector<Eager>> {
-            Ok(ArrayVector { re: x.re.sub(&packed(&through(&x.re)?)), im: None })
-        };
-        let b = ArrayVector { re: packed(&direct), im: None };
-        let options = KrylovOptions::new().tolerance(1e-10).subspace(60).max_applications(300);
-        let solution = gmres(map, &b, None, &options)?;
-        let bound = 1e-6 * t4a_linalg::krylov::Vector::norm(&b).map_err(NetworksError::from)?;
-        if solution.report.residual.is_nan() || solution.report.residual > bound {
-            solution.report.require()?;
-        }
-        let gradient = direct[0].add(&through(&solution.vector.re)?[0]);
+        let gradient = implicit(&direct, 1, through)?.swap_remove(0);
         let gradient = GradedTensor::new(state.spec().clone(), gradient, None)?;
         let energy = crate::scalar::number(energy.value())?;
         Ok(Evaluated { energy, gradient, environment, report })
@@ -193,7 +175,8 @@ impl<S: Sector> SymmetricEnergy<S> {
 }
 
 /// The energy per site of a state over any arrays, an array of one element: one operation, whose gradient is that of
-/// the fixed point ([`SymmetricEnergy::gradient`]). Computed on the host; derivatives of first order.
+/// the fixed point ([`SymmetricEnergy::gradient`]). Computed on the host; derivatives of first order, a second one is
+/// `Gradient`. [`SymmetricEnergy::unrolled`] has second derivatives.
 ///
 /// ```no_run
 /// # use t4a_networks::peps::{energy, SymmetricEnergy};
@@ -238,6 +221,48 @@ impl<S: Sector> EnergyOperation<S> {
         let Evaluated { energy, gradient, .. } = self.energy.gradient(&self.state(x)?, None)?;
         Ok([x.full(&[1], energy), self.array(x, gradient.re())?])
     }
+
+    fn no_second_order<T>(&self) -> Result<T> {
+        let (op, message) = ("ipeps_energy", "the energy has first derivatives".into());
+        Err(NetworksError::Gradient { op, message })
+    }
+}
+
+/// The energy and its gradient, which has no derivative.
+#[derive(Clone, Debug)]
+struct EvaluatedOperation<S>(EnergyOperation<S>);
+
+impl<S: Sector> Operation for EvaluatedOperation<S> {
+    type Error = NetworksError;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        let energy = self.0.results(inputs)?;
+        Ok(energy.into_iter().chain(inputs.iter().cloned()).collect())
+    }
+
+    fn is_on_host(&self) -> bool {
+        true
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
+        Ok(Outcome::new(self.0.evaluated(inputs[0].float())?.into()))
+    }
+
+    fn vjp<A: Array>(&self, _: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        self.0.no_second_order()
+    }
+
+    fn jvp<A: Array>(&self, _: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
+        self.0.no_second_order()
+    }
+
+    fn check_second_order(&self) -> Result<()> {
+        self.0.no_second_order()
+    }
 }
 
 impl<S: Sector> Operation for EnergyOperation<S> {
@@ -275,7 +300,14 @@ impl<S: Sector> Operation for EnergyOperation<S> {
 
     fn jvp<A: Array>(&self, inputs: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
         let x = inputs[0].float();
-        let [energy, gradient] = self.evaluated(&x.value)?;
+        // As an operation, of which a tape above is an error.
+        let all = A::apply(
+            &EvaluatedOperation(self.clone()),
+            &[Value::Float(x.value.clone())],
+            &[false],
+        )?;
+        let [energy, gradient] = <[A; 2]>::try_from(all.results)
+            .unwrap_or_else(|all| unreachable!("two results, not {}", all.len()));
         let tangent = x.tangent.as_ref().map(|t| gradient.mul(t).sum(0));
         Ok(Outcome {
             results: vec![Dual { value: energy, tangent }],
@@ -285,8 +317,7 @@ impl<S: Sector> Operation for EnergyOperation<S> {
     }
 
     fn check_second_order(&self) -> Result<()> {
-        let (op, message) = (self.name(), "the energy has first derivatives".into());
-        Err(NetworksError::Gradient { op, message })
+        self.no_second_order()
     }
 }
 

@@ -18,6 +18,19 @@ pub(super) fn rank<S: Sector, A: Array>(
     }
 }
 
+/// Rejects complex tensors.
+pub(super) fn real<S: Sector, A: Array>(
+    op: &'static str,
+    name: &'static str,
+    x: &GradedTensor<S, A>,
+) -> Result<()> {
+    let (given, required) = ("complex".into(), "a real tensor");
+    match x.im() {
+        None => Ok(()),
+        Some(_) => Err(NetworksError::Argument { op, name, given, required }),
+    }
+}
+
 /// The bonds of both layers, behind `first` other legs, as one bond each.
 fn fused<S: Sector, A: Array>(x: GradedTensor<S, A>, first: usize) -> Result<GradedTensor<S, A>> {
     let mut x = x.repartition(0)?;
@@ -133,14 +146,43 @@ pub fn pair_operator<'a, S: Sector>(
     site: &crate::sites::Site<S>,
     terms: impl IntoIterator<Item = (f64, &'a str, &'a str)>,
 ) -> Result<GradedTensor<S>> {
-    let op = "pair_operator";
+    sum_of_pairs("pair_operator", site, terms, true)
+}
+
+/// `Σ c A ⊗ B` on a site and a neighbour of the same kind, `[out, out, in, in]`: real operators by name.
+///
+/// ```
+/// use t4a_networks::peps::layers::bond_operator;
+/// use t4a_networks::sites::spin_half;
+/// let h = bond_operator(&spin_half(), [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (1.0, "Sz", "Sz")])?;
+/// assert_eq!(h.spec().shape(), [2, 2, 2, 2]);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
+///
+/// # Errors
+/// As [`pair_operator`].
+pub fn bond_operator<'a, S: Sector>(
+    site: &crate::sites::Site<S>,
+    terms: impl IntoIterator<Item = (f64, &'a str, &'a str)>,
+) -> Result<GradedTensor<S>> {
+    sum_of_pairs("bond_operator", site, terms, false)
+}
+
+fn sum_of_pairs<'a, S: Sector>(
+    op: &'static str,
+    site: &crate::sites::Site<S>,
+    terms: impl IntoIterator<Item = (f64, &'a str, &'a str)>,
+    is_dual: bool,
+) -> Result<GradedTensor<S>> {
     let named = |site_number: usize, name: &str| -> Result<GradedTensor<S>> {
         site.matrix(name).ok_or_else(|| site.unknown(op, site_number, name))?;
         site.operator(name)
     };
     let mut sum: Option<GradedTensor<S>> = None;
     for (c, a, b) in terms {
-        let term = einsum("ab,cd->acbd", &[&named(0, a)?, &named(1, b)?.conj()?])?.scale(c);
+        let b = named(1, b)?;
+        let b = if is_dual { b.conj()? } else { b };
+        let term = einsum("ab,cd->acbd", &[&named(0, a)?, &b])?.scale(c);
         let term = term.repartition(2)?;
         sum = Some(match sum {
             None => term,

@@ -16,6 +16,7 @@
 //! | a unit cell of any tensors | [`Cell`], [`CellSearch`] |
 //! | states: bulk tensors of two layers, density matrices | [`layers`] |
 //! | energy and gradient of an iPEPS, also as a differentiable operation | [`SymmetricEnergy`], [`energy()`] |
+//! | energy and gradient of an iPEPS of a unit cell | [`CellEnergy`] |
 //! | variational optimisation by L-BFGS | [`PepsSearch`] |
 //! | finite grids | [`Grid`] |
 //!
@@ -23,10 +24,12 @@
 //! layers       bulk tensors of a state and its conjugate, group averages
 //! options      options and reports of CTMRG
 //! symmetric    CTMRG of one tensor: steps, free energy, density matrices
-//! fixed        one step about a fixed point, with its derivative
+//! fixed        one step about a fixed point, with its derivatives
+//! subspace     derivatives of the subspaces that projectors keep
 //! energy       energy of a symmetric iPEPS, its gradient by the fixed point, and as an operation
 //! optimise     L-BFGS on the energy
-//! cell         CTMRG of a unit cell by moves in four directions
+//! implicit     gradients through fixed points
+//! cell         CTMRG of a unit cell by moves in four directions, its energy and gradient
 //! data         serde of environments
 //! grid         finite grids, row by row
 //! ```
@@ -47,12 +50,14 @@ mod data;
 mod energy;
 mod fixed;
 mod grid;
+mod implicit;
 pub mod layers;
 mod optimise;
 mod options;
+mod subspace;
 mod symmetric;
 
-pub use cell::{Cell, CellEnvironment, CellSearch};
+pub use cell::{Cell, CellEnergy, CellEnvironment, CellEvaluated, CellSearch, CellStep};
 pub use energy::{Evaluated, SymmetricEnergy, energy, random_state};
 pub use fixed::FixedStep;
 pub use grid::{Contracted, Grid};

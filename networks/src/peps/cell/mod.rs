@@ -4,6 +4,8 @@
 //! mod      cells, environments, the iteration
 //! moves    projectors, and the absorption of a column
 //! measure  partition functions, ratios, density matrices
+//! step     four moves about a fixed point, with their derivatives
+//! energy   energy of a state and its gradient by the fixed point
 //! ```
 //!
 //! Sites are numbered row by row, rows run down, and the cell repeats in both directions. Directions are 0 left, 1 up,
@@ -22,14 +24,19 @@
 //!   edge d    [to corner d − 1, bulk, to corner d]         corner d    [to edge d, to edge d + 1]
 //! ```
 
+mod energy;
 mod measure;
 mod moves;
+mod step;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
 use t4a_diff::{Array, Eager};
 use t4a_structured::{Direction, FluxOn, GradedTensor, Leg, Sector, Spec};
+
+pub use energy::{CellEnergy, CellEvaluated};
+pub use step::CellStep;
 
 use super::layers::{closed, double, rank};
 use super::options::{CtmOptions, CtmReport, change, spectrum};

@@ -19,7 +19,7 @@ pub(super) fn turned<S: Sector, A: Array>(
 }
 
 /// Both projectors of the cut above a site: `[χ of the edge, bulk, new]` of the upper half, `[new, χ, bulk]`.
-type Projectors<S, A> = [GradedTensor<S, A>; 2];
+pub(super) type Projectors<S, A> = [GradedTensor<S, A>; 2];
 
 impl<S: Sector, A: Array> CellEnvironment<S, A> {
     /// The grown corner of a site behind direction d, `[χ and bulk behind edge d, χ and bulk before edge d + 1]`.
@@ -27,6 +27,23 @@ impl<S: Sector, A: Array> CellEnvironment<S, A> {
         let bulk = turned(&cell.bulk[site], d)?;
         let all = [self.edge(d, site), self.corner(d, site), self.edge(d + 1, site), &bulk];
         Ok(einsum("fls,st,tuv,lurw->fwvr", &all)?)
+    }
+
+    /// The upper and the lower half `[f, w, x, y]` and `[x, y, f, w]` of the plaquette around the cut above a site, seen
+    /// from direction d. The first pair of legs of the upper half is that of the cut on the side of d.
+    pub(super) fn halves(
+        &self,
+        cell: &Cell<S, A>,
+        d: usize,
+        site: usize,
+    ) -> Result<[GradedTensor<S, A>; 2]> {
+        let (above, right) = (cell.neighbor(site, d + 1), cell.neighbor(site, d + 2));
+        let beside = cell.neighbor(above, d + 2);
+        let [ul, ur] = [self.quarter(cell, d, above)?, self.quarter(cell, d + 1, beside)?];
+        let [ll, lr] = [self.quarter(cell, d + 3, site)?, self.quarter(cell, d + 2, right)?];
+        let upper = normalised(&einsum("fwvr,vrxy->fwxy", &[&ul, &ur])?)?;
+        let lower = normalised(&einsum("xyvr,vrfw->xyfw", &[&lr, &ll])?)?;
+        Ok([upper, lower])
     }
 
     /// Projectors of the cut above a site, seen from direction d, and the norm that they drop.
@@ -37,13 +54,8 @@ impl<S: Sector, A: Array> CellEnvironment<S, A> {
         site: usize,
         options: &CtmOptions,
     ) -> Result<(Projectors<S, A>, f64)> {
-        let (above, right) = (cell.neighbor(site, d + 1), cell.neighbor(site, d + 2));
-        let beside = cell.neighbor(above, d + 2);
-        let [ul, ur] = [self.quarter(cell, d, above)?, self.quarter(cell, d + 1, beside)?];
-        let [ll, lr] = [self.quarter(cell, d + 3, site)?, self.quarter(cell, d + 2, right)?];
-        let upper = normalised(&einsum("fwvr,vrxy->fwxy", &[&ul, &ur])?)?;
-        let lower = normalised(&einsum("xyvr,vrfw->xyfw", &[&lr, &ll])?)?;
-        let product = einsum("fwxy,abfw->xyab", &[&upper, &lower])?;
+        let [upper, lower] = self.halves(cell, d, site)?;
+        let product = product(&upper, &lower)?;
         let Truncated { kept: Svd { u, s, vh }, error } =
             product.svd_truncated(2, FluxOn::Right, options.truncation())?;
         let root = s.map(|x| x.pow(-0.5))?;
@@ -68,6 +80,17 @@ impl<S: Sector, A: Array> CellEnvironment<S, A> {
             cuts.push(projectors);
             dropped = dropped.max(error);
         }
+        self.absorb_with(cell, d, &cuts)?;
+        Ok(dropped)
+    }
+
+    /// Absorbs a column with the projectors of the cuts above all sites.
+    pub(super) fn absorb_with(
+        &mut self,
+        cell: &Cell<S, A>,
+        d: usize,
+        cuts: &[Projectors<S, A>],
+    ) -> Result<()> {
         let mut new: [Vec<Option<GradedTensor<S, A>>>; 3] =
             std::array::from_fn(|_| vec![None; cell.len()]);
         for site in 0..cell.len() {
@@ -86,6 +109,14 @@ impl<S: Sector, A: Array> CellEnvironment<S, A> {
         let [upper, middle, lower] = new.map(|all| all.into_iter().flatten().collect());
         (self.corners[d % 4], self.edges[d % 4], self.corners[(d + 3) % 4]) =
             (upper, middle, lower);
-        Ok(dropped)
+        Ok(())
     }
+}
+
+/// Both halves contracted over the bonds away from the cut: `[x, y, a, b]`.
+pub(super) fn product<S: Sector, A: Array>(
+    upper: &GradedTensor<S, A>,
+    lower: &GradedTensor<S, A>,
+) -> Result<GradedTensor<S, A>> {
+    Ok(einsum("fwxy,abfw->xyab", &[upper, lower])?.repartition(2)?)
 }

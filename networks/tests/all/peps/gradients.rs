@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use t4a_diff::{Array, Dual, check};
 use t4a_networks::peps::{
-    CtmOptions, FixedStep, PepsOptions, PepsSearch, Symmetric, SymmetricEnergy, energy, layers,
-    random_state,
+    Cell, CellEnergy, CellEnvironment, CellStep, CtmOptions, FixedStep, PepsOptions, PepsSearch,
+    Symmetric, SymmetricEnergy, energy, layers, random_state,
 };
 use t4a_networks::sites::spin_half;
 use t4a_networks::tape::{Recorded, gradients};
@@ -13,6 +13,8 @@ use t4a_networks::{NetworksError, Report};
 use t4a_structured::{Direction, GradedTensor, Leg, Sector, Spec, Trivial, U1, Z2, einsum};
 use t4a_tensor::DType;
 use t4a_tensor::random::Generator;
+
+use super::infinite::checkerboard;
 
 /// The Heisenberg antiferromagnet, with one sublattice rotated.
 fn heisenberg<S: Sector>(charge: impl Fn(U1) -> S, options: CtmOptions) -> SymmetricEnergy<S> {
@@ -82,6 +84,166 @@ fn gradient_of_graded_states() {
     let parity = |q: U1| Z2::new((i64::from(q.0) + 1) / 2);
     let h = heisenberg(parity, options);
     compare(&h, &start(parity, [(Z2::new(0), 1), (Z2::new(1), 1)], 1), false);
+}
+
+#[test]
+fn gradient_of_states_with_conserved_magnetisation() {
+    // The magnetisation of the rotated spins, counted from all up: a down spin beside one bond of charge 1.
+    let options = CtmOptions::new().max_dim(8).tolerance(1e-12).steps(300);
+    let down = |q: U1| U1((q.0 - 1) / 2);
+    let h = heisenberg(down, options);
+    let state = start(down, [(U1(0), 2), (U1(1), 1)], 1);
+    compare(&h, &state, true);
+    // The gradient is that of the dense state on the entries that U(1) allows, and the energy the same.
+    let dense = |x: &GradedTensor<U1>| x.drop_charge().unwrap();
+    let found = h.gradient(&state, None).unwrap();
+    let plain = heisenberg(|_| Trivial, options).gradient(&dense(&state), None).unwrap();
+    assert!((plain.energy - found.energy).abs() < 1e-7, "{}, {}", plain.energy, found.energy);
+    let error = dense(&found.gradient).sub(&plain.gradient).unwrap();
+    let error = check::elements(&error.norm().unwrap())[0];
+    assert!(error < 1e-5, "{error:e}");
+}
+
+#[test]
+fn second_derivatives() {
+    let options = CtmOptions::new().max_dim(4).tolerance(1e-12).steps(200);
+    let h = heisenberg(|_| Trivial, options);
+    let state = start(|_| Trivial, [(Trivial, 2)], 3);
+    let (x, noise) = (state.re(), check::noise(state.re(), 11));
+    // Steps have them: forward over reverse against differences of gradients.
+    let (environment, _) = h.environment(&state, None).unwrap();
+    fn over<A: Array>(
+        h: &SymmetricEnergy<Trivial>,
+        state: &GradedTensor<Trivial>,
+        environment: &Symmetric<Trivial>,
+        x: A,
+    ) -> A {
+        let lift = |t: &GradedTensor<Trivial>| {
+            let re = x.constant(t.re().tensor().unwrap().clone());
+            GradedTensor::new(t.spec().clone(), re, None).unwrap()
+        };
+        let start = Symmetric::new(lift(environment.corner()), lift(environment.edge())).unwrap();
+        let state = GradedTensor::new(state.spec().clone(), x, None).unwrap();
+        h.unrolled(&state, Some(&start), 3).unwrap()
+    }
+    let variable = Recorded::variable(x.clone());
+    let dual = Dual::new(variable.clone(), Recorded::fixed(noise.clone()));
+    let slope = over(&h, &state, &environment, dual).into_tangent();
+    let second = check::elements(&gradients(&slope, &[&variable]).unwrap()[0]);
+    let gradient = |step: f64| {
+        let variable = Recorded::variable(x.add(&noise.scale(step)));
+        let energy = over(&h, &state, &environment, variable.clone());
+        check::elements(&gradients(&energy, &[&variable]).unwrap()[0])
+    };
+    let (above, below) = (gradient(1e-4), gradient(-1e-4));
+    for (k, own) in second.iter().enumerate() {
+        let want = (above[k] - below[k]) / 2e-4;
+        assert!((own - want).abs() < 1e-5 * want.abs().max(1.0), "{k}: {own}, {want}");
+    }
+    // The energy by the fixed point has none, and says so.
+    let inner = Dual::new(x.clone(), noise.clone());
+    let twice = Dual::new(inner.clone(), inner);
+    let twice = GradedTensor::new(state.spec().clone(), twice, None).unwrap();
+    let e = energy(&h, &twice).unwrap_err();
+    assert!(matches!(e, NetworksError::Gradient { .. }), "{e}");
+}
+
+/// The gradient of a cell by the fixed point, by differences, and by steps from the fixed point.
+fn compare_cell<S: Sector>(h: &CellEnergy<S>, width: usize, state: &[GradedTensor<S>]) {
+    let found = h.gradient(state, None).unwrap();
+    let along = |g: &[t4a_diff::Eager]| {
+        let one = |g: &t4a_diff::Eager| check::elements(&g.mul(&check::noise(g, 11)));
+        g.iter().flat_map(one).sum::<f64>()
+    };
+    let gradient: Vec<_> = found.gradient.iter().map(|x| x.re().clone()).collect();
+    let own = along(&gradient);
+    let value = |step: f64| {
+        let state: Vec<_> = state.iter().map(|x| moved(x, step)).collect();
+        h.value(&state).unwrap()
+    };
+    let half = |step: f64| (value(step) - value(-step)) / (2.0 * step);
+    let want = (4.0 * half(1e-3) - half(2e-3)) / 3.0;
+    assert!((own - want).abs() < 1e-6 * want.abs().max(0.1), "{own}, differences {want}");
+    // The step returns the environment, and many of them have the derivative of the fixed point.
+    let options = CtmOptions::new().max_dim(4).tolerance(1e-12).steps(300);
+    let normal: Vec<_> = state.iter().map(|x| x.scale(1.0 / size(x))).collect();
+    let cell = Cell::of_state(width, &normal).unwrap();
+    let step = CellStep::new(&cell, &found.environment, &options).unwrap();
+    assert!(step.deviation() < 1e-7, "{:e}", step.deviation());
+    let variables: Vec<_> = state.iter().map(|x| Recorded::variable(x.re().clone())).collect();
+    let recorded = |x: &GradedTensor<S>, array: Recorded| {
+        GradedTensor::new(x.spec().clone(), array, None).unwrap()
+    };
+    let s: Vec<_> = state.iter().zip(&variables).map(|(x, v)| recorded(x, v.clone())).collect();
+    let fixed = |all: &Vec<GradedTensor<S>>| -> Vec<GradedTensor<S, Recorded>> {
+        all.iter().map(|x| recorded(x, Recorded::fixed(x.re().clone()))).collect()
+    };
+    let corners = std::array::from_fn(|d| fixed(&found.environment.corners()[d]));
+    let edges = std::array::from_fn(|d| fixed(&found.environment.edges()[d]));
+    let mut environment = CellEnvironment::new(corners, edges).unwrap();
+    let cell = Cell::of_state(width, &s).unwrap();
+    for _ in 0..30 {
+        environment = step.apply(&cell, &environment).unwrap();
+    }
+    let energy = h.in_environment(&s, &environment).unwrap();
+    assert!((check::elements(energy.value())[0] - found.energy).abs() < 1e-8);
+    let unrolled = along(&gradients(&energy, &variables.iter().collect::<Vec<_>>()).unwrap());
+    assert!((unrolled - own).abs() < 1e-6 * own.abs().max(0.1), "{own}, {unrolled}");
+}
+
+fn size<S: Sector>(x: &GradedTensor<S>) -> f64 {
+    check::elements(&x.norm().unwrap())[0]
+}
+
+fn cell_energy<S: Sector>(
+    charge: impl Fn(U1) -> S,
+    width: usize,
+    options: CtmOptions,
+) -> CellEnergy<S> {
+    let site = spin_half().conserve(charge).unwrap();
+    let terms = [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (0.7, "Sz", "Sz")];
+    CellEnergy::new(width, layers::bond_operator(&site, terms).unwrap(), options).unwrap()
+}
+
+#[test]
+fn gradients_of_cells() {
+    let options = CtmOptions::new().max_dim(4).tolerance(1e-12).steps(300);
+    // Two tensors in a row, dense and with conserved magnetisation in a checkerboard.
+    let [a, b] = checkerboard();
+    let dense = [&a, &b].map(|x| x.drop_charge().unwrap());
+    compare_cell(&cell_energy(|_| Trivial, 2, options), 2, &dense);
+    compare_cell(&cell_energy(|q| q, 2, options), 2, &[a.clone(), b.clone(), b, a]);
+}
+
+#[test]
+fn cells_of_one_tensor_have_the_energy_of_the_symmetric_state() {
+    // The neighbour of a conjugate is the state itself: the rotated operator on a cell of one tensor.
+    let options = CtmOptions::new().max_dim(6).tolerance(1e-11).steps(300);
+    let h = heisenberg(|_| Trivial, options);
+    let noise = start(|_| Trivial, [(Trivial, 2)], 4);
+    let one = [(vec![(Trivial, 0); 5], 1.0)];
+    let one = GradedTensor::from_elements(noise.spec(), one, DType::F64, false).unwrap();
+    let state = one.add(&noise.scale(0.5)).unwrap();
+    let found = h.gradient(&state, None).unwrap();
+    let legs = state.spec().legs().iter().enumerate();
+    let legs = legs.map(|(k, leg)| if k > 2 { leg.dual() } else { leg.clone() }).collect();
+    let spec = Spec::new(legs, Trivial, 1).unwrap();
+    let flowing = GradedTensor::new(spec, state.re().clone(), None).unwrap();
+    let site = spin_half().conserve(|_| Trivial).unwrap();
+    let terms = [(-0.5, "S+", "S+"), (-0.5, "S-", "S-"), (-1.0, "Sz", "Sz")];
+    let pair = layers::bond_operator(&site, terms).unwrap();
+    let cell = CellEnergy::new(1, pair, options).unwrap().gradient(&[flowing], None).unwrap();
+    assert!((cell.energy - found.energy).abs() < 1e-7, "{}, {}", cell.energy, found.energy);
+    // Among symmetric states both gradients are the same.
+    let own = GradedTensor::new(state.spec().clone(), cell.gradient[0].re().clone(), None).unwrap();
+    let error = layers::symmetrised(&own).unwrap().sub(&found.gradient).unwrap();
+    assert!(size(&error) < 1e-5 * size(&found.gradient), "{:e}", size(&error));
+    let e = cell_energy(|_| Trivial, 1, options)
+        .gradient(std::slice::from_ref(&state), None)
+        .unwrap_err();
+    assert!(matches!(e, NetworksError::Chain { .. }), "{e}");
+    let e = cell_energy(|_| Trivial, 1, options).value(&[state.complexified()]).unwrap_err();
+    assert!(matches!(e, NetworksError::Argument { .. }), "{e}");
 }
 
 #[test]

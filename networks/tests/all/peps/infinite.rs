@@ -158,7 +158,7 @@ fn cells_of_different_tensors() {
 }
 
 /// A random state of two tensors with conserved magnetisation, on a checkerboard.
-fn checkerboard() -> [GradedTensor<U1>; 2] {
+pub(super) fn checkerboard() -> [GradedTensor<U1>; 2] {
     let odd = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out).unwrap();
     let even = Leg::new([(U1(0), 1), (U1(2), 1)], Direction::Out).unwrap();
     let site = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out).unwrap();
