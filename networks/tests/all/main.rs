@@ -9,6 +9,7 @@ mod infinite;
 mod models;
 mod peps;
 mod quantics;
+mod reports;
 mod search;
 mod states;
 mod sums;

@@ -37,7 +37,7 @@ fn dense_ising(k: [f64; 4], spin: bool, directions: [Direction; 4]) -> GradedTen
     GradedTensor::from_dense(&spec, &dense, None, Forbidden::Project).unwrap()
 }
 
-fn even_ising(k: [f64; 4], directions: [Direction; 4]) -> GradedTensor<Z2> {
+pub(super) fn even_ising(k: [f64; 4], directions: [Direction; 4]) -> GradedTensor<Z2> {
     let states = [(Z2::new(0), 1), (Z2::new(1), 1)];
     let legs = directions.map(|direction| Leg::new(states, direction).unwrap()).to_vec();
     let spec = Spec::new(legs, Z2::new(0), 2).unwrap();
@@ -49,8 +49,9 @@ fn even_ising(k: [f64; 4], directions: [Direction; 4]) -> GradedTensor<Z2> {
     GradedTensor::from_elements(&spec, all, DType::F64, false).unwrap()
 }
 
-const OUT: [Direction; 4] = [Direction::Out; 4];
-const FLOW: [Direction; 4] = [Direction::Out, Direction::Out, Direction::In, Direction::In];
+pub(super) const OUT: [Direction; 4] = [Direction::Out; 4];
+pub(super) const FLOW: [Direction; 4] =
+    [Direction::Out, Direction::Out, Direction::In, Direction::In];
 
 fn symmetric<S: Sector>(bulk: GradedTensor<S>, options: CtmOptions) -> SymmetricSearch<S> {
     let mut search = SymmetricSearch::new(bulk, options).unwrap();

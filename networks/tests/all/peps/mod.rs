@@ -4,4 +4,5 @@
 mod gradients;
 mod grids;
 mod infinite;
+mod reports;
 mod tape;
