@@ -32,6 +32,12 @@ def of_eigh(t, x):
     return (v * e[..., None, :] ** 2) @ h(v)
 
 
+def of_eig(t, x):
+    # Independent of the scales of vectors.
+    e, v = t.eig(x, check_gauge=False)
+    return (v * e[..., None, :] ** 2) @ t.inv(v)
+
+
 def of_graded_svd(t, x):
     u, s, vh, left, right = t.graded_svd(x, SPECS[0], check_gauge=False)
     product, _ = t.graded_contract(u, vh, (left, right), ((left.rows,), (0,)))
@@ -63,14 +69,21 @@ def cases(complex_numbers):
         "svd": (of_svd, noise(2, 3, 2)),
         "svdvals": (lambda t, x: t.svdvals(x), noise(3, 2)),
         "qr": (lambda t, x: t.qr(x), noise(3, 2)),
+        "lq": (lambda t, x: t.lq(x), noise(2, 3)),
         "cholesky": (lambda t, x: t.cholesky(x), positive(3)),
         "eigh": (of_eigh, noise(3, 3)),
         "eigvalsh": (lambda t, x: t.eigvalsh(x), noise(3, 3)),
+        "eig": (of_eig, regular(2, 2)),
+        "eigvals": (lambda t, x: t.eigvals(x), regular(2, 2)),
         "inv": (lambda t, x: t.inv(x), regular(2, 2, 2)),
         "det": (lambda t, x: t.det(x), regular(3, 3)),
         "slogdet": (lambda t, x: t.slogdet(x)[1], regular(3, 3)),
         "solve": (lambda t, a, b: t.solve(a, b), regular(3, 3), noise(3, 2)),
         "solve with a vector": (lambda t, a, b: t.solve(a, b), regular(2, 2), noise(2)),
+        "solve_triangular": (lambda t, a, b: t.solve_triangular(a, b, upper=True), regular(2, 2), noise(2, 1)),
+        "lstsq": (lambda t, a, b: t.lstsq(a, b), noise(3, 2), noise(3)),
+        "sylvester": (lambda t, a, b, c: t.sylvester(a, b, c), regular(2, 2), regular(1, 1), noise(2, 1)),
+        "low_rank": (lambda t, x: t.low_rank(x, 1), noise(2, 2)),
         "pinv": (lambda t, x: t.pinv(x), noise(3, 2)),
         "expm": (lambda t, x: t.expm(x), 0.3 * noise(3, 3)),
         "sqrtm": (lambda t, x: t.sqrtm(x), positive(2)),

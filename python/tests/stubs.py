@@ -16,12 +16,12 @@ FLAVOURS = {
 PARAMETERS = {
     "subscripts": "str | Sequence[Sequence[int]]",
     "semiring": 'Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"]',
-    "memory": "int | None", "k": "int", "axis": "int", "reverse": "bool", "check_gauge": "bool", "rtol": "float | None",
+    "memory": "int | None", "k": "int", "axis": "int", "rank": "int", "upper": "bool", "reverse": "bool", "check_gauge": "bool", "rtol": "float | None",
     "side": 'Literal["right", "left"]', "lengths": "Sequence[int] | Any | None",
     "spec": "Spec", "specs": "tuple[Spec, Spec]", "exclusive": "bool", "bias": "Like | None", "axes": "tuple[Sequence[int], Sequence[int]]",
 }
 SPECS = {"graded_contract": 1, "graded_svd": 2}
-RESULTS = {"graded_svd": 3, "lstm": 2, "svd": 3, "qr": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3, "counting_einsum": 2}
+RESULTS = {"graded_svd": 3, "lstm": 2, "svd": 3, "qr": 2, "lq": 2, "eig": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3, "counting_einsum": 2}
 # Results of other types.
 OTHERS = {"argmax_einsum": "tuple[Array, dict[str | int, Array]]"}
 

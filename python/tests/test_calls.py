@@ -1,6 +1,7 @@
 """Calls without `ctypes`: what is kept between them, layouts, errors, threads, lifetimes."""
 
 import gc
+import subprocess
 import sys
 import threading
 import weakref
@@ -11,7 +12,7 @@ import pytest
 
 import t4a
 import t4a.numpy as tn
-from t4a import Op, _functions
+from t4a import Op, _functions, _plans
 from t4a._builtin import builtin
 from t4a._calls import Call, keep
 
@@ -30,7 +31,7 @@ def kept(plan, operands, *options):
 
 def test_a_contraction_is_found_again():
     a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
-    key = _functions._plan_of_shapes, "xy,yz->xz", "max_plus", None
+    key = _plans.einsum, "xy,yz->xz", "max_plus", None
     find = lambda *operands, key=key: kept(key[0], operands, *key[1:])
     assert find(a, b) is None
     want = (a[:, :, None] + b).max(1)
@@ -41,7 +42,7 @@ def test_a_contraction_is_found_again():
     assert find(a, b[:, :1].copy()) is None
     assert find(a.astype(np.float32), b.astype(np.float32)) is None
     assert find(a, b, key=(key[0], "xy,yz->xz", "min_plus", None)) is None
-    assert find(a, b, key=(_functions._optimal, *key[1:])) is None
+    assert find(a, b, key=(_plans.optimal, *key[1:])) is None
     assert find(a) is None and find(a, b, key=key[:-1]) is None
     # Of options of the same types: 0 is neither None nor False.
     assert find(a, b, key=(*key[:-1], 0)) is None
@@ -50,8 +51,8 @@ def test_a_contraction_is_found_again():
     np.testing.assert_allclose(tn.einsum([[1, 2], [2, 3], [1, 3]], a, b), a @ b)
     x = rng.normal(size=(2, 3))
     np.testing.assert_array_equal(tn.cumsum(x, axis=1), tn.cumsum(x, axis=True))
-    assert kept(_functions._running, (x,), "sum", 1, False) is not None
-    assert kept(_functions._running, (x,), "sum", 1.0, False) is None
+    assert kept(_plans.running, (x,), "sum", 1, False) is not None
+    assert kept(_plans.running, (x,), "sum", 1.0, False) is None
 
 
 def test_a_call_is_kept_once():
@@ -180,6 +181,21 @@ def test_threads_share_what_is_kept():
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_calls_at_the_exit_of_the_interpreter():
+    program = """
+import atexit, threading
+import numpy as np
+import t4a.numpy as tn
+x = np.ones((100, 100))
+alive = tn.einsum("ij,jk->ik", x, x), tn.svd(x)
+atexit.register(lambda: print(tn.einsum("ij,ij->", x, x), tn.softmax(x).sum()))
+threading.Thread(target=lambda: [tn.expm(x) for _ in range(1000)], daemon=True).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert done.stdout == "10000.0 100.0\n"
 
 
 def test_many_contractions():

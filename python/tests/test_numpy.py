@@ -117,6 +117,9 @@ def test_linalg(dtype):
     q, r = tn.qr(tall)
     np.testing.assert_allclose(q @ r, tall, atol=1e-12)
     np.testing.assert_allclose(h(q) @ q, np.broadcast_to(np.eye(3), (2, 3, 3)), atol=1e-12)
+    low, rows = tn.lq(tall)
+    np.testing.assert_allclose(low @ rows, tall, atol=1e-12)
+    assert low.shape == (2, 5, 3) and (np.diagonal(low, axis1=1, axis2=2).real >= 0).all()
     low = tn.cholesky(positive)
     np.testing.assert_allclose(low, np.linalg.cholesky(positive))
     e, v = tn.eigh(hermitian)
@@ -128,6 +131,21 @@ def test_linalg(dtype):
         np.testing.assert_allclose(ours, theirs)
     np.testing.assert_allclose(tn.solve(a, tall[:, :4]), np.linalg.solve(a, tall[:, :4]))
     np.testing.assert_allclose(tn.solve(a[0], a[0, 0]), np.linalg.solve(a[0], a[0, 0]))
+    for upper in (False, True):
+        part = np.triu(a) if upper else np.tril(a)
+        np.testing.assert_allclose(tn.solve_triangular(a, tall[:, :4], upper=upper), np.linalg.solve(part, tall[:, :4]))
+    np.testing.assert_allclose(tn.solve_triangular(a[0], a[0, 0]), np.linalg.solve(np.tril(a[0]), a[0, 0]))
+    np.testing.assert_allclose(tn.lstsq(tall[0], tall[1]), np.linalg.lstsq(tall[0], tall[1])[0])
+    np.testing.assert_allclose(tn.lstsq(tall[0], tall[1, :, 0]), np.linalg.lstsq(tall[0], tall[1, :, 0])[0])
+    b, c = noise(2, 3, 3), noise(2, 4, 3)
+    x = tn.sylvester(a, b, c)
+    np.testing.assert_allclose(a @ x + x @ b, c, atol=1e-11)
+    np.testing.assert_allclose(tn.low_rank(tall, 2), u[..., :2] * s[..., None, :2] @ vh[..., :2, :], atol=1e-12)
+    values, vectors = tn.eig(a)
+    assert values.dtype == np.complex128
+    np.testing.assert_allclose(a @ vectors, vectors * values[..., None, :], atol=1e-11)
+    for got, want in ((tn.eigvals(a), np.linalg.eigvals(a)), (values, np.linalg.eigvals(a))):
+        np.testing.assert_allclose(np.sort_complex(got), np.sort_complex(want), atol=1e-11)
     np.testing.assert_allclose(tn.pinv(tall), np.linalg.pinv(tall))
     np.testing.assert_allclose(tn.logm(tn.expm(hermitian)), hermitian, atol=1e-9)
     root = tn.sqrtm(positive)
@@ -352,12 +370,12 @@ def test_fork():
 
 
 def test_operations_are_made_once_for_each_set_of_options():
-    from t4a import _functions
+    from t4a import _plans
 
-    made = {gauge: _functions._of_matrices("svd", False, vectors="thin", degeneracy=gauge) for gauge in (True, False)}
+    made = {gauge: _plans.of_matrices("svd", False, vectors="thin", degeneracy=gauge) for gauge in (True, False)}
     assert all(f'"check_gauge":{str(gauge).lower()}' in op.text for gauge, op in made.items())
-    assert _functions._of_matrices("svd", False, vectors="thin", degeneracy=True) is made[True]
-    assert _functions._of_matrices("svd", True, vectors="thin", degeneracy=True) != made[True]
+    assert _plans.of_matrices("svd", False, vectors="thin", degeneracy=True) is made[True]
+    assert _plans.of_matrices("svd", True, vectors="thin", degeneracy=True) != made[True]
     op = Op.einsum([[1, 2], [2, 3]], [(2, 2), (2, 2)], [1, 3])
     assert op.vjp([True], [True, False]) is op.vjp([1], [1, 0]) and op.vjp([True], [False, True]) != op.vjp([True], [True, False])
     assert op.jvp([True, False]) is op.jvp([True, False])

@@ -17,7 +17,7 @@ def test_they_are_those_of_the_functions():
 
 def test_they_say_how_many_results_there_are():
     x = np.eye(2) + 1
-    several = {name for name in stubs.functions() if name in ("svd", "qr", "eigh", "slogdet", "polar", "inv", "expm")}
+    several = {name for name in stubs.functions() if name in ("svd", "qr", "lq", "eigh", "eig", "slogdet", "polar", "inv", "expm")}
     for name in several:
         found = getattr(tn, name)(x)
         assert stubs.RESULTS.get(name, 1) == (len(found) if isinstance(found, tuple) else 1), name

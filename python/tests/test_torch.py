@@ -70,6 +70,14 @@ def test_tensors_as_they_are():
     torch.testing.assert_close(want, logits.grad)
 
 
+def test_autocast_changes_nothing():
+    x = torch.randn(4, 4, requires_grad=True)
+    for _ in range(2):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = tt.einsum("ij,jk->ik", x, x)
+        assert y.dtype == torch.float32 and torch.autograd.grad(y.sum(), x)[0].dtype == torch.float32
+
+
 def test_errors_name_the_dtypes_of_torch():
     for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool):
         name, x = str(dtype).removeprefix("torch."), torch.ones(2, 2, dtype=dtype)

@@ -57,6 +57,9 @@ def svdvals(x: Like) -> Array:
 def qr(x: Like) -> tuple[Array, Array]:
     """Q [..., m, k], R [..., k, n]; the diagonal of R is nonnegative."""
 
+def lq(x: Like) -> tuple[Array, Array]:
+    """L [..., m, k] and Q [..., k, n] with x = L Q; the diagonal of L is nonnegative."""
+
 def cholesky(x: Like) -> Array:
     """The lower factor [..., n, n] of (x + xH)/2."""
 
@@ -65,6 +68,12 @@ def eigh(x: Like, check_gauge: bool = True) -> tuple[Array, Array]:
 
 def eigvalsh(x: Like) -> Array:
     """Eigenvalues [..., n] of (x + xH)/2."""
+
+def eig(x: Like, check_gauge: bool = True) -> tuple[Array, Array]:
+    """Eigenvalues [..., n] and vectors [..., n, n] of x, complex. `check_gauge`: as for `svd`."""
+
+def eigvals(x: Like) -> Array:
+    """Eigenvalues [..., n] of x, complex."""
 
 def inv(x: Like) -> Array:
     """The inverse of x [..., n, n]."""
@@ -78,8 +87,20 @@ def slogdet(x: Like) -> tuple[Array, Array]:
 def solve(a: Like, b: Like) -> Array:
     """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b."""
 
+def solve_triangular(a: Like, b: Like, upper: bool = False) -> Array:
+    """As `solve`, with the lower or upper triangle of `a`; the other elements are not read."""
+
+def lstsq(a: Like, b: Like) -> Array:
+    """x [..., n, k] with minimal |a x - b|: `a` [..., m, n] of full rank, `b` [..., m, k], or [m] if `a` is a single matrix."""
+
+def sylvester(a: Like, b: Like, c: Like) -> Array:
+    """The solution x [..., m, n] of a x + x b = c: `a` [..., m, m], `b` [..., n, n]."""
+
 def pinv(x: Like, rtol: float | None = None) -> Array:
     """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
+
+def low_rank(x: Like, rank: int) -> Array:
+    """The matrix of this rank that is closest to x [..., m, n]. Its derivative needs no gaps of singular values up to `rank`."""
 
 def expm(x: Like) -> Array:
     """The exponential of matrices [..., n, n]."""

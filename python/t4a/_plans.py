@@ -1,0 +1,230 @@
+"""Plans of the functions: from shapes and names of dtypes of operands, and options, to a `Call`. Options can be hashed."""
+
+import json
+import re
+from functools import lru_cache
+
+from ._calls import Call, joint
+from ._library import ArgumentError, ShapeError, T4aError
+from ._op import Op
+
+
+def degeneracy(check_gauge):
+    return {"tolerance": None, "broadening": None, "check_gauge": bool(check_gauge), "separable": False}
+
+
+@lru_cache(maxsize=512)
+def named(name, **options):
+    """The operation with this name and these options, which must be hashable."""
+    return Op.of({name: options or None})
+
+
+@lru_cache(maxsize=512)
+def of_matrices(name, is_complex, **options):
+    """The operation of linear algebra with this name and these options."""
+    if "degeneracy" in options:
+        options["degeneracy"] = degeneracy(options["degeneracy"])
+    if "upper" in options:
+        options["triangle"] = {"upper": options.pop("upper"), "unit": False, "op": "none"}
+    return Op.of({"linalg": {"op": {name: options or None}, "complex": is_complex}})
+
+
+def labels_of(text, ranks):
+    """Integer labels of operands and result, from subscripts in the syntax of `numpy.einsum`."""
+    text = text.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ArgumentError(f"{text!r} has {len(terms)} operands, given {len(ranks)}")
+    if not all(c.isalpha() for c in text.replace("->", "").replace(",", "").replace("...", "")):
+        raise ArgumentError(f"{text!r} has something else than letters, commas, ... and one ->")
+    behind = 0
+
+    def labels(term, rank):
+        nonlocal behind
+        before, dots, after = term.partition("...")
+        if dots:
+            hidden = rank - len(before) - len(after)
+            behind = max(behind, hidden)
+            # Labels of the ellipsis are negative, counted from the right.
+            middle = list(range(-hidden, 0))
+        else:
+            middle = []
+        found = [ord(c) for c in before] + middle + [ord(c) for c in after]
+        if len(found) != rank or "..." in after:
+            raise ShapeError(f"{term!r} does not name the {rank} axes of its operand")
+        return found
+
+    operands = [labels(term, rank) for term, rank in zip(terms, ranks)]
+    if arrow:
+        rank = len(right.replace("...", "")) + ("..." in right) * behind
+        return operands, labels(right, rank)
+    letters = [c for c in left if c.isalpha()]
+    return operands, list(range(-behind, 0)) + [ord(c) for c in sorted(set(letters)) if letters.count(c) == 1]
+
+
+@lru_cache(maxsize=512)
+def optima_of(op, of):
+    """The operation on optimal assignments of a contraction: "argmax", "count" or ("best", k)."""
+    (held,) = json.loads(op.text)["op"].values()
+    of = of if isinstance(of, str) else {of[0]: {"k": of[1]}}
+    return Op.of({"optimal_assignments": {**held, "of": of}})
+
+
+def summed(subscripts, shapes):
+    """Sizes of the summed labels, in the order of their first occurrence."""
+    if isinstance(subscripts, str):
+        labels, result = labels_of(subscripts, [len(shape) for shape in shapes])
+        name = lambda label: chr(label) if label >= 0 else label
+    else:
+        *labels, result = subscripts
+        name = lambda label: label
+    sizes = {}
+    for term, shape in zip(labels, shapes):
+        for label, size in zip(term, shape):
+            if label not in result:
+                sizes[label] = max(size, sizes.get(label, 1))
+    return {name(label): size for label, size in sizes.items()}
+
+
+@lru_cache(maxsize=512)
+def contraction(subscripts, semiring, memory, shapes, names):
+    """The call of a contraction."""
+    if isinstance(subscripts, str):
+        labels, result = labels_of(subscripts, [len(shape) for shape in shapes])
+    else:
+        *labels, result = map(list, subscripts)
+    if len(labels) != len(shapes):
+        raise ArgumentError(f"labels of {len(labels)} operands, given {len(shapes)}")
+    if not shapes:
+        raise ArgumentError("a contraction of nothing")
+    if number := len(result) == 0:
+        # A contraction to a scalar cannot be batched; one to a vector of length 1 can.
+        axis = 1 + max((label for term in labels for label in term), default=0)
+        labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
+    try:
+        op = Op.einsum(labels, shapes, result, semiring, memory, names[0])
+    except T4aError as error:
+        if isinstance(subscripts, str):
+            letter = lambda found: f"label {chr(int(found[1]))!r}"
+            error.args = (re.sub(r"\blabel (\d+)", letter, error.args[0]),)
+        raise
+    return Call(op, insert=(0, 0) if number else None, drop=((0, 0),) if number else ())
+
+
+def einsum(shapes, names, subscripts, semiring, memory):
+    # Symbolic sizes of a compiler become constants, since a plan is valid for one set of shapes.
+    shapes = tuple(tuple(map(int, shape)) for shape in shapes)
+    return contraction(subscripts, semiring, memory, shapes, tuple(names))
+
+
+def optimal(shapes, names, of, subscripts, semiring):
+    if joint(names) is not None:
+        raise ArgumentError("there are no optimal assignments of complex numbers")
+    value = einsum(shapes, names, subscripts, semiring, None)
+    count = 1 if isinstance(of, tuple) else 2
+    drop = tuple((i, axis) for _, axis in value.drop for i in range(count))
+    return value._replace(op=optima_of(value.op, of), single=count == 1, drop=drop, constant=True)
+
+
+def axis_of(shape, axis):
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        raise ShapeError(f"axis {axis} of an array with {rank} axes")
+    return axis % rank
+
+
+def along(shapes, names, name, axis):
+    return Call(named(name, axis=axis_of(shapes[0], axis)))
+
+
+# Functions of matrices with several results, and axes of size 1 of results.
+SEVERAL = {"svd", "qr", "lq", "eigh", "eig", "slogdet", "polar"}
+DROPPED = {
+    "svd": ((1, -2),), "svdvals": ((0, -2),), "eigh": ((0, -2),), "eigvalsh": ((0, -2),),
+    "eig": ((0, -2),), "eigvals": ((0, -2),),
+    "det": ((0, -1), (0, -1)), "slogdet": ((0, -1), (0, -1), (1, -1), (1, -1)),
+}  # fmt: skip
+
+
+def matrices(shapes, names, name, **options):
+    op = of_matrices(name, names[0].startswith("complex"), **options)
+    return Call(op, single=name not in SEVERAL, drop=DROPPED.get(name, ()))
+
+
+def svd(shapes, names, check_gauge):
+    return matrices(shapes, names, "svd", vectors="thin", degeneracy=check_gauge)
+
+
+def qr(shapes, names):
+    return matrices(shapes, names, "qr", columns="thin")
+
+
+def spectrum(shapes, names, name, check_gauge):
+    return matrices(shapes, names, name, degeneracy=check_gauge)
+
+
+def system(shapes, names, name):
+    return with_vector(shapes, matrices(shapes, names, name))
+
+
+def triangular(shapes, names, upper):
+    return with_vector(shapes, matrices(shapes, names, "solve_triangular", upper=upper))
+
+
+def with_vector(shapes, call):
+    """The call for right-hand sides [n] instead of [n, k], too."""
+    return call._replace(insert=(1, 1), drop=((0, 1),)) if len(shapes[1]) == 1 else call
+
+
+def pinv(shapes, names, rtol):
+    return matrices(shapes, names, "pinv", rtol=rtol)
+
+
+def low_rank(shapes, names, rank):
+    return matrices(shapes, names, "low_rank", rank=rank)
+
+
+def polar(shapes, names, side):
+    return matrices(shapes, names, "polar", side=side)
+
+
+def running(shapes, names, kind, axis, reverse):
+    is_complex = names[0].startswith("complex")
+    return Call(named("cumulative", kind=kind, axis=axis_of(shapes[0], axis), reverse=reverse, complex=is_complex))
+
+
+def recurrence(shapes, names, axis, reverse):
+    is_complex, axis = names[0].startswith("complex"), axis_of(shapes[0], axis)
+    return Call(named("linear_recurrence", axis=axis, reverse=reverse, complex=is_complex, initial=False))
+
+
+def matrix_recurrence(shapes, names, reverse):
+    return Call(named("matrix_recurrence", reverse=reverse, initial=False))
+
+
+def matrix_scan(shapes, names, semiring, axis, reverse, exclusive):
+    monoid = {"monoid": {"matrix": semiring}, "axis": axis_of(shapes[0], axis), "reverse": reverse, "exclusive": exclusive}
+    return Call(Op.of({"associative_scan": monoid}))
+
+
+def recurrent(shapes, names, cell, reverse):
+    options = {"cell": cell, "reverse": reverse, "bias": len(shapes) == 3, "initial": False}
+    return Call(named("recurrent", **options), single=cell == "gru")
+
+
+def cross_entropy(shapes, names):
+    return Call(named("cross_entropy"))
+
+
+def log_partition(shapes, names, lengths):
+    if lengths is None:
+        # Shapes of other ranks are an error of the operation.
+        lengths = (int(shapes[0][1]),) * int(shapes[0][0]) if len(shapes[0]) == 3 else ()
+    if any(n < 0 for n in lengths):
+        raise ArgumentError(f"the lengths {lengths} of sequences")
+    return Call(named("log_partition", lengths=lengths))
+
+
+def kalman_filter(shapes, names):
+    return Call(named("kalman_filter"), single=False)
