@@ -83,7 +83,7 @@ typedef struct t4a_saved t4a_saved;
 uint32_t t4a_abi(void);
 /* The version of the library, for people. */
 const char *t4a_version(void);
-/* Fixes the number of threads, before the first work. */
+/* The maximum number of threads of operations that follow. */
 t4a_status t4a_set_threads(int32_t count, t4a_error **error);
 int32_t t4a_threads(void);
 

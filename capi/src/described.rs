@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Arguments;
 use std::ptr::NonNull;
 
-use t4a_tensor::layout::{Dims, Layout, Strides, contiguous_strides};
+use t4a_tensor::layout::{Dims, Layout, Strides, contiguous_strides, row_major as is_row_major};
 use t4a_tensor::storage::Buffer;
 use t4a_tensor::{AnyTensor, DType};
 
@@ -125,12 +125,13 @@ impl Described {
     }
 
     /// Converts to a tensor, without a copy if possible. Unaligned elements and booleans, whose bytes have to be checked, are
-    /// copied.
+    /// copied. `row_major` is the row-major layout of this shape, if it is known.
     ///
     /// # Safety
     /// The memory is valid for reads and is not modified during the lifetime of `owner`.
     pub(crate) unsafe fn tensor(
         &self,
+        row_major: Option<&Layout>,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<AnyTensor, Failure> {
         if self.shape.contains(&0) {
@@ -144,7 +145,10 @@ impl Described {
         let (size, len) = (self.dtype.size(), self.below + self.above + 1);
         let start = self.first.wrapping_sub(self.below * size);
         let start = NonNull::new(start).ok_or_else(|| Failure::null("memory"))?;
-        let layout = Layout::from_parts(&self.shape, &self.strides, self.below, len)?;
+        let layout = match row_major {
+            Some(layout) if is_row_major(&self.shape, &self.strides) => layout.clone(),
+            _ => Layout::from_parts(&self.shape, &self.strides, self.below, len)?,
+        };
         // SAFETY: as the caller promises; any bytes are elements of these dtypes.
         Ok(unsafe {
             let buffer = Buffer::from_foreign(start, len * size, owner);

@@ -35,6 +35,7 @@ pub mod xla;
 use std::ffi::{c_char, c_int};
 
 use error::{Error, Failure, Status, enter};
+use t4a_algebra::parallel;
 
 /// Major version of the binary interface; that of the caller must be equal.
 pub const ABI_MAJOR: u32 = 1;
@@ -53,7 +54,7 @@ pub extern "C" fn t4a_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Sets the number of threads. It cannot be changed after the first operation.
+/// Sets the maximum number of threads of subsequent operations.
 ///
 /// # Safety
 /// `error` is null or valid for a write.
@@ -64,15 +65,15 @@ pub unsafe extern "C" fn t4a_set_threads(count: i32, error: *mut *mut Error) -> 
             .ok()
             .filter(|&count| count > 0)
             .ok_or_else(|| Failure::new(Status::Argument, format!("{count} threads are none")))?;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build_global();
-        pool.map_err(|error| Failure::new(Status::Unsupported, error.to_string()))
+        parallel::set_threads(count);
+        Ok(())
     };
     // SAFETY: as the caller promises.
     unsafe { enter(error, set) }
 }
 
-/// Number of threads in use.
+/// Maximum number of threads of an operation.
 #[unsafe(no_mangle)]
 pub extern "C" fn t4a_threads() -> i32 {
-    std::panic::catch_unwind(rayon::current_num_threads).map_or(0, |n| n as i32)
+    parallel::threads() as i32
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use t4a_diff::Meta;
 use t4a_operations::AnyOperation;
-use t4a_tensor::AnyTensor;
+use t4a_tensor::layout::Layout;
+use t4a_tensor::{AnyTensor, DType};
 
 use crate::described::Described;
 use crate::dlpack::{self, DlTensor};
@@ -74,13 +75,18 @@ unsafe fn described(inputs: &[*const DlTensor]) -> Result<Vec<Described>, Failur
 }
 
 impl<'a> Borrowed<'a> {
+    /// `layouts`: the row-major layouts of the operands, or nothing.
+    ///
     /// # Safety
     /// The memory is valid, unchanged as long as the tensors are used.
-    pub(crate) unsafe fn of(described: &'a [Described]) -> Result<Self, Failure> {
+    pub(crate) unsafe fn of(
+        described: &'a [Described],
+        layouts: &[Layout],
+    ) -> Result<Self, Failure> {
         let mut tensors = Vec::with_capacity(described.len());
-        for x in described {
+        for (i, x) in described.iter().enumerate() {
             // SAFETY: as the caller promises.
-            let tensor = unsafe { x.tensor(Box::new(())) }?;
+            let tensor = unsafe { x.tensor(layouts.get(i), Box::new(())) }?;
             match dlpack::real(x.dtype) {
                 Some(_) => tensors.extend(parts::split(tensor)?),
                 None => tensors.push(tensor),
@@ -126,12 +132,31 @@ impl<'a> Borrowed<'a> {
 }
 
 /// Checks of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checks {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Checks<'a> {
     /// All checks.
     All,
-    /// Only that of the process, for operands whose shapes and dtypes the operation accepted before.
-    Process,
+    /// Only that of the process, for operands whose shapes and dtypes the operation accepted before, with the row-major
+    /// layouts of these shapes.
+    Process(&'a [Layout]),
+}
+
+impl Checks<'_> {
+    fn layouts(&self) -> &[Layout] {
+        match self {
+            Checks::All => &[],
+            Checks::Process(layouts) => layouts,
+        }
+    }
+}
+
+/// Row-major layouts of these shapes and dtypes.
+pub(crate) fn row_major<'a>(
+    all: impl IntoIterator<Item = (DType, &'a [usize])>,
+) -> Result<Vec<Layout>, Failure> {
+    let layout =
+        |(dtype, shape): (DType, &[usize])| Ok(Layout::contiguous("operand", shape, dtype.size())?);
+    all.into_iter().map(layout).collect()
 }
 
 /// The results of an operation on memory that is lent, row-major. Those of more than `copied` bytes are in memory of
@@ -142,16 +167,16 @@ pub(crate) enum Checks {
 pub(crate) unsafe fn results(
     op: &AnyOperation,
     described: &[Described],
-    checks: Checks,
+    checks: Checks<'_>,
     copied: usize,
 ) -> Result<Vec<AnyTensor>, Failure> {
     check_process()?;
     // SAFETY: as the caller promises.
-    let mut lent = unsafe { Borrowed::of(described)? };
+    let mut lent = unsafe { Borrowed::of(described, checks.layouts())? };
     let operands = std::mem::take(&mut lent.tensors);
     let all = match checks {
         Checks::All => op.run(operands)?,
-        Checks::Process => op.run_unchecked(operands)?,
+        Checks::Process(_) => op.run_unchecked(operands)?,
     };
     let mut all = parts::join(op, all)?;
     for x in &mut all {
@@ -227,7 +252,7 @@ pub unsafe extern "C" fn t4a_run(
         let (op, described) =
             unsafe { (of(op)?, described(list(inputs, count, "the operands")?)?) };
         // SAFETY: as the caller promises.
-        let mut lent = unsafe { Borrowed::of(&described)? };
+        let mut lent = unsafe { Borrowed::of(&described, &[])? };
         let operands = std::mem::take(&mut lent.tensors);
         let all = parts::join(op, op.run(operands)?)?;
         // SAFETY: as the caller promises.
@@ -283,14 +308,14 @@ pub(crate) unsafe fn into(
     op: &AnyOperation,
     operands: &[Described],
     places: &[Described],
-    checks: Checks,
+    checks: Checks<'_>,
 ) -> Result<(), Failure> {
     check_process()?;
-    if checks == Checks::All {
+    if matches!(checks, Checks::All) {
         check_places(op, operands, places)?;
     }
     // SAFETY: as the caller promises.
-    let lent = unsafe { Borrowed::of(operands)? };
+    let lent = unsafe { Borrowed::of(operands, checks.layouts())? };
     let all = parts::join(op, op.run_unchecked(lent.tensors)?)?;
     for (x, place) in all.into_iter().zip(places) {
         let x = if x.dtype() == place.dtype { x } else { x.cast(place.dtype)? };

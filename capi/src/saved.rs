@@ -181,7 +181,7 @@ pub unsafe extern "C" fn t4a_saved_vjp(
             // SAFETY: as the caller promises.
             unsafe {
                 let x = Described::read(x, format_args!("cotangent {i}"))?;
-                tensors.push(Some(x.tensor(Box::new(()))?));
+                tensors.push(Some(x.tensor(None, Box::new(()))?));
                 described.push(x);
             }
         }

@@ -92,7 +92,7 @@ pub unsafe extern "C" fn t4a_tensor_take(
         unsafe {
             let described =
                 Described::read(&raw const (*managed.as_ptr()).tensor, format_args!("the tensor"))?;
-            put(out, described.tensor(Box::new(owner))?)
+            put(out, described.tensor(None, Box::new(owner))?)
         }
     };
     // SAFETY: as the caller promises.

@@ -11,11 +11,11 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use t4a_operations::AnyOperation;
 use t4a_tensor::DType;
-use t4a_tensor::layout::Dims;
+use t4a_tensor::layout::{Dims, Layout};
 
 use crate::described::Described;
 use crate::error::{Failure, Status};
-use crate::run::{Checks, into};
+use crate::run::{Checks, into, row_major};
 
 /// Maximum number of parsed operations in the cache.
 const CAPACITY: usize = 512;
@@ -187,27 +187,33 @@ struct Known {
     text: String,
     op: AnyOperation,
     /// Shapes and dtypes of the operands and results of the first call that passed the checks.
-    checked: OnceLock<[Metas; 2]>,
+    checked: OnceLock<Accepted>,
 }
 
 type Metas = Vec<(DType, Dims)>;
 
+/// Shapes and dtypes of operands and of results, and the row-major layouts of the operands.
+type Accepted = ([Metas; 2], Vec<Layout>);
+
 impl Known {
-    /// True if a call with these shapes and dtypes passed the checks.
-    fn accepted(&self, lists: [&[Described]; 2]) -> bool {
+    /// Layouts of the operands, if a call with these shapes and dtypes passed the checks.
+    fn accepted(&self, lists: [&[Described]; 2]) -> Option<&[Layout]> {
         let same = |(x, (dtype, shape)): (&Described, &(DType, Dims))| {
             x.dtype == *dtype && x.shape == *shape
         };
         let alike = |(own, all): (&Metas, &[Described])| {
             own.len() == all.len() && all.iter().zip(own).all(same)
         };
-        self.checked.get().is_some_and(|own| own.iter().zip(lists).all(alike))
+        let (own, layouts) = self.checked.get()?;
+        own.iter().zip(lists).all(alike).then_some(layouts)
     }
 
     /// Stores that a call passed the checks.
-    fn accept(&self, lists: [&[Described]; 2]) {
+    fn accept(&self, lists: [&[Described]; 2]) -> Result<(), Failure> {
         let metas = |all: &[Described]| all.iter().map(|x| (x.dtype, x.shape.clone())).collect();
-        self.checked.get_or_init(|| lists.map(metas));
+        let layouts = row_major(lists[0].iter().map(|x| (x.dtype, &x.shape[..])))?;
+        self.checked.get_or_init(|| (lists.map(metas), layouts));
+        Ok(())
     }
 }
 
@@ -259,12 +265,11 @@ unsafe fn execute(frame: &CallFrame) -> Result<(), Failure> {
         let operands = buffers(&frame.arguments, "operand")?;
         let results = buffers(&frame.results, "result")?;
         let lists = [&operands[..], &results[..]];
-        if known.accepted(lists) {
-            return into(&known.op, &operands, &results, Checks::Process);
+        if let Some(layouts) = known.accepted(lists) {
+            return into(&known.op, &operands, &results, Checks::Process(layouts));
         }
         into(&known.op, &operands, &results, Checks::All)?;
-        known.accept(lists);
-        Ok(())
+        known.accept(lists)
     }
 }
 

@@ -51,6 +51,13 @@ impl Plan {
         if self.network.is_empty {
             return Ok(Tensor::full(&self.shape(), ring.zero)?);
         }
+        if let (&[a, b], Some(direct), None, None) =
+            (operands, self.direct(), backend.tensordot, backend.bgemm)
+            && a.layout().is_contiguous()
+            && b.layout().is_contiguous()
+        {
+            return direct.contract(ring, a, b);
+        }
         let mut slots: Slots<T> = Slots::with_capacity(operands.len() + self.steps.len());
         for (i, x) in operands.iter().enumerate() {
             slots.push(Some(self.network.enter(i, x)?));

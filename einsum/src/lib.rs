@@ -34,7 +34,7 @@
 // plan         labels of each step, slices    shape-only; cached by structure
 // slices       loops over labels fixed to save memory; slice_rules: their derivatives
 // step         one plan per step, for autodiff tapes
-// contract     executes a plan over a semiring    pair: one pairwise contraction
+// contract     executes a plan over a semiring    pair: one pairwise contraction; direct: of row-major operands
 // backend      user-supplied products
 // rules        derivative of one sum, by semiring
 // derivative   vjp and jvp of a plan
@@ -57,6 +57,7 @@ mod cotangent;
 mod data;
 mod derivative;
 mod described;
+mod direct;
 #[cfg(not(test))]
 mod discrete;
 mod einsum;

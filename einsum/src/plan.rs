@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use crate::direct::DirectProduct;
 use crate::error::{EinsumError, Result};
 use crate::network::{Ids, LabelId, Network};
 use crate::order::{ContractionOrder, SlotPairs, product_ids};
@@ -89,6 +90,8 @@ pub struct Plan {
     pub(crate) taken_apart: OnceLock<Vec<PairwiseStep>>,
     /// Cached result of [`Plan::cotangent`].
     pub(crate) cotangents: CotangentPlans,
+    /// Cached result of [`Plan::direct`].
+    direct: OnceLock<Option<DirectProduct>>,
 }
 
 /// The fields that determine a plan.
@@ -141,6 +144,7 @@ impl Plan {
             budget: None,
             taken_apart: OnceLock::new(),
             cotangents: CotangentPlans::default(),
+            direct: OnceLock::new(),
         };
         plan.cost = plan.estimate(&[]).cost;
         plan
@@ -214,6 +218,12 @@ impl Plan {
         }
         let labels: Vec<String> = self.sliced().iter().map(|label| label.to_string()).collect();
         Err(EinsumError::NotSliced { labels: labels.join(", ") })
+    }
+
+    /// The contraction as one matrix product of row-major operands, if it is one.
+    pub(crate) fn direct(&self) -> Option<&DirectProduct> {
+        let direct = self.direct.get_or_init(|| DirectProduct::of(self));
+        direct.as_ref().filter(|_| self.sliced.is_empty())
     }
 
     /// For each slot, true if it depends on the given labels.

@@ -20,12 +20,12 @@ __version__ = _lib.t4a_version().decode()
 
 
 def set_threads(count):
-    """Sets the number of threads; must be called before the first operation."""
+    """Sets the maximum number of threads of subsequent operations; the default is one per core."""
     _call(_lib.t4a_set_threads, count)
 
 
 def threads():
-    """Number of threads in use."""
+    """Maximum number of threads of an operation."""
     return _lib.t4a_threads()
 
 

@@ -1,10 +1,12 @@
 """Calls without `ctypes`: what is kept between them, layouts, errors, threads, lifetimes."""
 
 import gc
+import os
 import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import functions
 import numpy as np
@@ -181,6 +183,26 @@ def test_threads_share_what_is_kept():
     for thread in threads:
         thread.join()
     assert not failed
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists() or os.cpu_count() < 2, reason="counts the threads of Linux")
+def test_the_number_of_threads():
+    program = """
+import os, sys
+import numpy as np, t4a, t4a.numpy as tn
+count = lambda: len(os.listdir("/proc/self/task"))
+assert t4a.threads() >= 1
+t4a.set_threads(1)
+x, before = np.ones((1000, 1000)), count()
+for semiring in ("standard", "max_plus"):
+    tn.einsum("ij,jk->ik", x, x, semiring=semiring)
+print(t4a.threads(), count() - before)
+t4a.set_threads(2)
+tn.einsum("ij,jk->ik", x, x)
+print(t4a.threads(), count() > before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "1 0\n2 True\n", done.stderr
 
 
 def test_calls_at_the_exit_of_the_interpreter():

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use t4a_diff::Meta;
-use t4a_tensor::layout::Dims;
+use t4a_tensor::layout::{Dims, Layout};
 use t4a_tensor::{AnyTensor, DType};
 
 use super::symbols::{EQUAL, Object, SYMBOLS, Symbols, type_of};
@@ -16,6 +16,7 @@ use crate::described::Described;
 use crate::error::Failure;
 use crate::op::{Op, of};
 use crate::parts;
+use crate::run::row_major;
 
 /// Maximum number of operations.
 const CAPACITY: usize = 4096;
@@ -32,6 +33,8 @@ pub(super) struct KeptCall {
     pub(super) insert: Option<(usize, usize)>,
     /// Results, and their axes of size 1 that a call does not return, in this order; negative ones from the end.
     pub(super) drop: Vec<(usize, isize)>,
+    /// Row-major layouts of the operands of the operation; set by [`keep`].
+    pub(super) layouts: Vec<Layout>,
 }
 
 impl KeptCall {
@@ -48,7 +51,7 @@ impl KeptCall {
     pub(super) fn leave(&self, all: &mut [AnyTensor]) -> Result<(), Failure> {
         for &(result, axis) in &self.drop {
             let mut shape: Dims = all[result].shape().into();
-            // `accepts` has checked the axes.
+            // `accepted` has checked the axes.
             shape.remove(place(axis, shape.len()));
             all[result] = all[result].reshape(&shape)?;
         }
@@ -72,7 +75,7 @@ fn place(axis: isize, rank: usize) -> usize {
 
 /// A plan of Python with its options.
 #[derive(Clone, Copy)]
-pub(super) struct Key<'a> {
+pub(super) struct KeptKey<'a> {
     pub(super) plan: *mut Object,
     pub(super) options: &'a [*mut Object],
 }
@@ -84,7 +87,7 @@ struct Entry {
     call: Rc<KeptCall>,
 }
 
-/// Hashes are computed by [`Key::hash`].
+/// Hashes are computed by [`KeptKey::hash`].
 #[derive(Default)]
 struct Identity(u64);
 
@@ -116,7 +119,7 @@ fn kept() -> &'static RefCell<Entries> {
     &KEPT.get_or_init(|| Kept(RefCell::default())).0
 }
 
-impl Key<'_> {
+impl KeptKey<'_> {
     /// Hash with shapes and dtypes; `None` for options without a hash.
     ///
     /// # Safety
@@ -174,7 +177,7 @@ fn fits(entry: &Entry, described: &[Described]) -> bool {
 /// With the lock of the interpreter.
 pub(super) unsafe fn look(
     py: &Symbols,
-    key: Key<'_>,
+    key: KeptKey<'_>,
     described: &[Described],
 ) -> Option<Rc<KeptCall>> {
     // SAFETY: as the caller promises. A comparison may run code of a caller, which finds the entries borrowed.
@@ -187,31 +190,29 @@ pub(super) unsafe fn look(
     }
 }
 
-/// True if the operation accepts the operands, so that calls need no further checks, and the dropped axes have size 1.
+/// Row-major layouts of the operands of the operation, if it accepts them, so that calls need no further checks, and if the
+/// dropped axes have size 1.
 ///
 /// # Safety
 /// The handle is valid.
-unsafe fn accepts(described: &[Described], call: &KeptCall) -> bool {
+unsafe fn accepted(described: &[Described], call: &KeptCall) -> Option<Vec<Layout>> {
     let meta = |x: &Described| Meta { shape: x.shape.to_vec(), dtype: x.dtype };
     let mut metas: Vec<Meta> = described.iter().map(meta).collect();
     if let Some((operand, axis)) = call.insert {
-        match metas.get_mut(operand).filter(|x| axis <= x.shape.len()) {
-            Some(x) => x.shape.insert(axis, 1),
-            None => return false,
-        }
+        metas.get_mut(operand).filter(|x| axis <= x.shape.len())?.shape.insert(axis, 1);
     }
     // SAFETY: as the caller promises.
-    let Ok(op) = (unsafe { of(call.op) }) else { return false };
-    let found = op.returns(&parts::split_metas(&metas)).map_err(Failure::from);
-    let Ok(mut results) = found.and_then(|all| parts::join_metas(op, &all)) else { return false };
+    let op = unsafe { of(call.op) }.ok()?;
+    let mut results = parts::join_metas(op, &op.returns(&parts::split_metas(&metas)).ok()?).ok()?;
     if call.single && results.len() != 1 {
-        return false;
+        return None;
     }
-    call.drop.iter().all(|&(result, axis)| {
-        let Some(x) = results.get_mut(result) else { return false };
-        let axis = place(axis, x.shape.len());
-        x.shape.get(axis) == Some(&1) && x.shape.remove(axis) == 1
-    })
+    for &(result, axis) in &call.drop {
+        let shape = &mut results.get_mut(result)?.shape;
+        let axis = place(axis, shape.len());
+        (shape.get(axis) == Some(&1)).then(|| shape.remove(axis))?;
+    }
+    row_major(metas.iter().map(|x| (x.dtype, &x.shape[..]))).ok()
 }
 
 /// Keeps a call, if its operation accepts the operands and there is none for the key.
@@ -220,16 +221,16 @@ unsafe fn accepts(described: &[Described], call: &KeptCall) -> bool {
 /// With the lock of the interpreter.
 pub(super) unsafe fn keep(
     py: &Symbols,
-    key: Key<'_>,
+    key: KeptKey<'_>,
     described: Vec<Described>,
-    call: KeptCall,
+    mut call: KeptCall,
 ) -> Option<()> {
     // SAFETY: as the caller promises.
     unsafe {
-        let known = look(py, key, &described).is_some();
-        if known || !accepts(&described, &call) {
+        if look(py, key, &described).is_some() {
             return None;
         }
+        call.layouts = accepted(&described, &call)?;
         let hash = key.hash(py, &described)?;
         let operands = described.into_iter().map(|x| (x.dtype, x.shape)).collect();
         let mut kept = kept().try_borrow_mut().ok()?;

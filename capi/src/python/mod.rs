@@ -39,7 +39,7 @@ use crate::error::{Failure, object_of, protected};
 use crate::op::{Op, of};
 use crate::run::{Checks, results};
 use symbols::{Arguments, FASTCALL, MethodDef, Object, SYMBOLS, type_of};
-use torch::Recording;
+use torch::TapeState;
 
 pub use symbols::Symbols;
 
@@ -125,7 +125,7 @@ unsafe fn run_unlocked(
     py: &Symbols,
     op: &AnyOperation,
     described: &[Described],
-    checks: Checks,
+    checks: Checks<'_>,
     kind: Kind,
 ) -> Result<Vec<AnyTensor>, Failure> {
     // Arrays of NumPy of this size are copies of the result.
@@ -248,19 +248,19 @@ unsafe extern "C" fn call(own: *mut Object, from: Arguments, count: isize) -> *m
             let &[plan, tuple, ref options @ ..] = all else { return None };
             let kind = Kind::of(py, kind);
             let recording = match kind {
-                Kind::NumPy => Recording::Off,
+                Kind::NumPy => TapeState::Off,
                 Kind::Torch => torch::recording(py, tuple),
             };
-            if recording == Recording::Transformed {
+            if recording == TapeState::Transformed {
                 return None;
             }
             let mut described = operands(py, tuple)?.ok()?;
-            let found = kept::look(py, kept::Key { plan, options }, &described)?;
-            if recording == Recording::On {
+            let found = kept::look(py, kept::KeptKey { plan, options }, &described)?;
+            if recording == TapeState::On {
                 return Some(Ok(vectorcall(py, run_recorded, &[found.owner, tuple])));
             }
             found.enter(&mut described);
-            let run = |op| run_unlocked(py, op, &described, Checks::Process, kind);
+            let run = |op| run_unlocked(py, op, &described, Checks::Process(&found.layouts), kind);
             Some(of(found.op).and_then(run).and_then(|mut results| {
                 found.leave(&mut results)?;
                 let object = |x| number_or(py, kind, x);
@@ -315,9 +315,10 @@ unsafe extern "C" fn keep(_: *mut Object, from: Arguments, count: isize) -> *mut
                 owner,
                 single: number(single) != 0,
                 insert: insert.zip(usize::try_from(number(axis)).ok()),
+                layouts: Vec::new(),
                 drop: numbers.chunks_exact(2).map(|x| (x[0].unsigned_abs(), x[1])).collect(),
             };
-            kept::keep(py, kept::Key { plan, options: &options }, described, call)
+            kept::keep(py, kept::KeptKey { plan, options: &options }, described, call)
         }
     };
     call();

@@ -115,10 +115,10 @@ unsafe fn with<T>(
 
 /// State of PyTorch in a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recording {
+pub(super) enum TapeState {
     /// Plain tensors outside of modes, transformations and forward mode, of which none is recorded.
     Off,
-    /// As [`Recording::Off`], but the tape records the call.
+    /// As [`TapeState::Off`], but the tape records the call.
     On,
     /// Other tensors, modes or transformations.
     Transformed,
@@ -128,11 +128,11 @@ pub(super) enum Recording {
 ///
 /// # Safety
 /// With the lock of the interpreter; `tuple` is an object.
-pub(super) unsafe fn recording(py: &Symbols, tuple: *mut Object) -> Recording {
+pub(super) unsafe fn recording(py: &Symbols, tuple: *mut Object) -> TapeState {
     let Some(Exchange { types, guards, .. }) = EXCHANGE.get() else {
-        return Recording::Transformed;
+        return TapeState::Transformed;
     };
-    let found = || -> Option<Recording> {
+    let found = || -> Option<TapeState> {
         // SAFETY: as the caller promises; the guards are such objects.
         unsafe {
             let integer = |x| (py.py_long_as_long)(x);
@@ -153,12 +153,12 @@ pub(super) unsafe fn recording(py: &Symbols, tuple: *mut Object) -> Recording {
             }
             let on = |x| x != py.false_;
             match records && with(py, vectorcall(py, guards.is_grad_enabled, &[]), on)? {
-                true => Some(Recording::On),
-                false => Some(Recording::Off),
+                true => Some(TapeState::On),
+                false => Some(TapeState::Off),
             }
         }
     };
-    found().unwrap_or(Recording::Transformed)
+    found().unwrap_or(TapeState::Transformed)
 }
 
 /// A tensor as an operand; `None` for other objects, and for tensors whose memory has other values (conjugated or

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use t4a_algebra::{Scalar, Semiring};
+use t4a_algebra::{MaxPlus, Scalar, Semiring, Standard};
 use t4a_einsum::{
     BgemmBackend, BgemmShape, Einsum, EinsumError, ProductBackends, Result, TensordotAxes,
     TensordotBackend,
@@ -131,5 +131,66 @@ fn a_product_of_the_wrong_shape_is_refused() -> Result<()> {
     let with = ProductBackends { tensordot: Some(&Wrong as &dyn TensordotBackend<_>), bgemm: None };
     let error = plan.contract_with::<Mod97, Residue>(&[&a, &b], &with).unwrap_err();
     assert!(matches!(error, EinsumError::Backend(_)));
+    Ok(())
+}
+
+/// Row-major operands whose contraction is one matrix product skip the grouping of labels; a backend that declines every
+/// product does not.
+#[test]
+fn direct_products_are_those_of_grouped_labels() -> Result<()> {
+    struct Declines;
+    impl TensordotBackend<f64> for Declines {
+        fn tensordot(
+            &self,
+            _: &TensordotAxes,
+            _: &Tensor<f64>,
+            _: &Tensor<f64>,
+        ) -> Result<Option<Tensor<f64>>> {
+            Ok(None)
+        }
+    }
+    let with =
+        ProductBackends { tensordot: Some(&Declines as &dyn TensordotBackend<_>), bgemm: None };
+    let sizes = |term: &str| -> Vec<usize> {
+        term.chars().map(|c| if c == 'z' { 1 } else { 2 + (c as usize) % 5 }).collect()
+    };
+    for text in [
+        "ij,jk->ik",
+        "ji,jk->ik",
+        "ij,kj->ik",
+        "ji,kj->ik",
+        "bij,bjk->bik",
+        "bji,bkj->bik",
+        "abij,abjk->abik",
+        "ijk,kl->ijl",
+        "ijk,jkl->il",
+        "i,ij->j",
+        "ij,j->i",
+        "i,i->",
+        "izj,zjk->ik",
+        "zij,zjk->zik",
+        "bi,bi->b",
+        "ij,jk->ki",
+        "bij,jbk->bik",
+        "ii,ij->j",
+    ] {
+        let terms: Vec<&str> = text.split("->").next().unwrap_or("").split(',').collect();
+        let [a, b] = [0, 1].map(|i| {
+            let shape = sizes(terms[i]);
+            let numel: usize = shape.iter().product();
+            let values = (0..numel).map(|x| ((7 * x + 3 * i) % 11) as f64 / 8.0 - 0.5).collect();
+            Tensor::from_vec(values, &shape)
+        });
+        let (a, b) = (a?, b?);
+        let plan = Einsum::new(text)?.plan(&[a.shape(), b.shape()], 8)?;
+        let direct = plan.contract::<Standard, f64>(&[&a, &b])?;
+        let grouped = plan.contract_with::<Standard, f64>(&[&a, &b], &with)?;
+        assert_eq!(direct.shape(), grouped.shape(), "{text}");
+        assert_eq!(direct.to_vec()?, grouped.to_vec()?, "{text}");
+        assert_eq!(direct.route(), grouped.route(), "{text}");
+        let best = plan.contract::<MaxPlus, f64>(&[&a, &b])?;
+        let other = plan.contract_with::<MaxPlus, f64>(&[&a, &b], &with)?;
+        assert_eq!(best.to_vec()?, other.to_vec()?, "{text}");
+    }
     Ok(())
 }
