@@ -19,6 +19,7 @@
 //! This crate contains the unsafe code of the interface. Callers guarantee the validity of pointers; all other properties of
 //! arguments are checked.
 
+mod denormals;
 mod described;
 pub mod dlpack;
 pub mod error;

@@ -13,6 +13,7 @@ use t4a_operations::AnyOperation;
 use t4a_tensor::DType;
 use t4a_tensor::layout::{Dims, Layout};
 
+use crate::denormals::Denormals;
 use crate::described::Described;
 use crate::error::{Failure, Status};
 use crate::run::{Checks, into, row_major};
@@ -294,7 +295,10 @@ pub unsafe extern "C" fn t4a_xla_execute(frame: *mut CallFrame) -> *mut c_void {
         return std::ptr::null_mut();
     }
     // SAFETY: as the caller promises.
-    let result = catch_unwind(AssertUnwindSafe(|| unsafe { execute(frame) }));
+    let result = catch_unwind(AssertUnwindSafe(|| unsafe {
+        let _denormals = Denormals::kept();
+        execute(frame)
+    }));
     let failure = match result {
         Ok(Ok(())) => return std::ptr::null_mut(),
         Ok(Err(failure)) => failure,

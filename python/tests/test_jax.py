@@ -33,6 +33,17 @@ def test_grads(name, kind):
     check_grads(lambda *x: f(T, *x), inputs, order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)
 
 
+def test_denormal_numbers():
+    # XLA flushes them to zero, so that one of a hundred factorisations of complex matrices was wrong.
+    tiny = np.finfo(np.float64).tiny
+    assert tj.einsum("i,i->i", jnp.array([tiny]), jnp.array([0.5]))[0].tobytes() == np.float64(tiny / 2).tobytes()
+    for seed in range(300):
+        x = np.random.default_rng(seed).normal(size=(2, 3, 2))
+        x = x[0] + 1j * x[1]
+        u, s, vh = map(np.asarray, tj.svd(jnp.asarray(x)))
+        np.testing.assert_allclose(u * s @ vh, x, atol=1e-12)
+
+
 def test_convention_of_complex_cotangents():
     x, y = noise(3, 3, dtype="complex128"), noise(3, 3, dtype="complex128")
     for f, g in [(lambda x: tj.einsum("ij,jk->ik", x, y), lambda x: x @ y), (tj.inv, jnp.linalg.inv)]:
