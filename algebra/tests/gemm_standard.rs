@@ -120,6 +120,47 @@ fn threads_do_not_change_a_bit() {
     }
 }
 
+/// B with contiguous columns whose distance is a multiple of 1 KiB or not, and the same for rows of A with the transpose
+/// of C: the same bits, with parts of several lengths.
+#[test]
+fn distances_of_columns_do_not_change_a_bit() {
+    fn check<T: Numeric>(value: impl Fn(&mut Lcg) -> T, (m, k, n): (usize, usize, usize)) {
+        let mut rng = Lcg::new(3);
+        let far = (k * size_of::<T>()).next_multiple_of(1024) / size_of::<T>();
+        let a: Vec<T> = (0..m * k).map(|_| value(&mut rng)).collect();
+        let b: Vec<T> = (0..k * n).map(|_| value(&mut rng)).collect();
+        let product = |stride: usize, transposed: bool, parallelism| {
+            let mut columns = vec![T::ZERO; (far + 1) * n];
+            for j in 0..n {
+                columns[j * stride..][..k].copy_from_slice(&b[j * k..][..k]);
+            }
+            let mut c = vec![T::ONE; m * n];
+            let a = MatRef::row_major(&a, m, k).unwrap();
+            let b = MatRef::strided(&columns, 0, (k, n), (1, stride as isize)).unwrap();
+            if transposed {
+                let c = MatMut::strided(&mut c, 0, (n, m), (1, n as isize)).unwrap();
+                Product::new(b.transpose(), a.transpose(), c).unwrap().run::<Standard>();
+            } else {
+                let c = MatMut::row_major(&mut c, m, n).unwrap();
+                let product = Product::new(a, b, c).unwrap().accumulate(true);
+                product.parallelism(parallelism).run::<Standard>();
+            }
+            c
+        };
+        for transposed in [false, true] {
+            let expected = product(far + 1, transposed, Parallelism::Seq);
+            let found = product(far, transposed, Parallelism::Threads(3));
+            assert!(expected == found, "{m}×{k}×{n} {}", std::any::type_name::<T>());
+        }
+    }
+    for shape in [(2, 256, 8), (3, 30, 177), (2, 300, 513), (150, 1030, 531), (17, 520, 264)] {
+        check(|r| r.unit() as f32, shape);
+        check(Lcg::unit, shape);
+        check(|r| c32::new(r.unit() as f32, r.unit() as f32), shape);
+        check(|r| c64::new(r.unit(), r.unit()), shape);
+    }
+}
+
 #[test]
 fn batches_with_broadcast_and_permuted_axes() {
     let (m, k, n) = (5, 6, 7);

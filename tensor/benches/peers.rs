@@ -45,7 +45,11 @@ const ROWS: &[&str] = &[
     "sum 1024² rows",
     "sum 1024² columns",
     "sum 32×512×4096 axis 0",
+    "mean 64×128×128 axis 1",
+    "layer norm 1024²",
     "max 1024² rows",
+    "matmul 512² transposed",
+    "matmul 64×512 by 512² transposed",
     "normal 1024²",
     "gelu 1024²",
     "gelu gradient 1024²",
@@ -104,6 +108,19 @@ fn row(name: &str) -> Run {
         "sum 32×512×4096 axis 0" => {
             let x = floats(1, &[32, 512, 4096]);
             run!(x.sum(&[0]))
+        }
+        "mean 64×128×128 axis 1" => {
+            let x = floats(1, &[64, 128, 128]);
+            run!(x.mean(&[1]))
+        }
+        "layer norm 1024²" => {
+            let (gamma, beta) = (floats(2, &[1024]), floats(3, &[1024]));
+            run!(a.layer_norm(&gamma, Some(&beta), 1e-5))
+        }
+        "matmul 512² transposed" | "matmul 64×512 by 512² transposed" => {
+            let x = floats(1, &[if name.starts_with("matmul 64") { 64 } else { 512 }, 512]);
+            let w = floats(2, &[512, 512]).swap_axes(0, 1).expect("two axes");
+            run!(x.matmul(&w))
         }
         "max 1024² rows" => run!(a.max(&[1])),
         "normal 1024²" => Box::new(move || random(Distribution::Normal(0.0, 1.0))),

@@ -42,7 +42,7 @@ use gemm::{Parallelism, gemm};
 use super::arithmetic::Plain;
 use super::partition;
 use super::small::Small;
-use super::{Algorithm, Kernel, Product, Report, driver};
+use super::{Algorithm, Kernel, Product, Report, driver, transposed};
 use crate::simd::{self, Isa};
 use crate::{Numeric, Standard};
 
@@ -100,28 +100,34 @@ unsafe fn product<T: Numeric, L: SizeLimits>(p: &Product<'_, T>) -> Report {
                 }
                 _ => {}
             }
-            let (a, b, c) = (block.a, block.b, &block.c);
-            gemm(
-                c.rows(),
-                c.cols(),
-                a.cols(),
-                c.as_mut_ptr(),
-                c.col_stride(),
-                c.row_stride(),
-                block.accumulate,
-                a.as_ptr(),
-                a.col_stride(),
-                a.row_stride(),
-                b.as_ptr(),
-                b.col_stride(),
-                b.row_stride(),
-                T::ONE,
-                T::ONE,
-                false,
-                false,
-                false,
-                Parallelism::None,
-            );
+            // The library computes a row-major C as the transpose of a product.
+            let c = &block.c;
+            let swap = c.col_stride().abs() < c.row_stride().abs();
+            let block = if swap { block.transpose() } else { block };
+            let accumulate = block.accumulate;
+            transposed::by_parts(block, |a, b, c| {
+                gemm(
+                    c.rows(),
+                    c.cols(),
+                    a.cols(),
+                    c.as_mut_ptr(),
+                    c.col_stride(),
+                    c.row_stride(),
+                    accumulate,
+                    a.as_ptr(),
+                    a.col_stride(),
+                    a.row_stride(),
+                    b.as_ptr(),
+                    b.col_stride(),
+                    b.row_stride(),
+                    T::ONE,
+                    T::ONE,
+                    false,
+                    false,
+                    false,
+                    Parallelism::None,
+                );
+            });
         });
     }
     Report::new(algorithm)

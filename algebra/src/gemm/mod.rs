@@ -12,6 +12,7 @@
 //! arithmetic  arithmetic of the microkernel on packed elements
 //! interleaved small matrices with interleaved elements
 //! library     f32, f64, c32, c64 over (+, ×)
+//! transposed  row-major left factors of the library
 //! small       the same without packing, for small products
 //! unchecked   tropical semirings, without checks for ∞, NaN and overflow if possible
 //! log_sum     log-sum-exp, as products of exponentials
@@ -33,6 +34,7 @@ mod partition;
 mod report;
 mod scratch;
 mod small;
+mod transposed;
 mod unchecked;
 mod view;
 pub(crate) mod widen;
@@ -163,7 +165,7 @@ pub struct BatchAxis {
 /// `C[β] ← A[β] ⊗ B[β]` for every batch index β: A is m×k, B is k×n, C is m×n.
 ///
 /// Cost: batch·m·n·k steps `c ⊕ (a ⊗ b)`. No allocation, except packing buffers that each thread retains, at most about
-/// 3 MiB.
+/// 4 MiB.
 ///
 /// ```
 /// use t4a_algebra::{Standard, gemm::{MatMut, MatRef, Product}};

@@ -263,8 +263,9 @@ tuple_slots!(A, B);
 tuple_slots!(A, B, C);
 tuple_slots!(A, B, C, D);
 
-/// Floating-point operations of a whole batch from which parallel execution is faster: about 30 µs.
-const WORTHWHILE: usize = 1 << 16;
+/// Cost of a floating-point operation of a small factorisation in additions, for [`parallel::worthwhile`] (bench
+/// `backend`, row `lu f64 8², batch 64`).
+const COST: usize = 8;
 
 /// `len` copies of `value`; a matrix with repeated elements (stride 0) may need more memory than is available.
 ///
@@ -311,7 +312,7 @@ pub(crate) fn run<J: ResultSlot, S>(
         }
         Ok(())
     };
-    let few = threads == 1 || work.flops().saturating_mul(count) < WORTHWHILE;
+    let few = !parallel::worthwhile(work.flops().saturating_mul(count), COST);
     let mut path = Path::LinalgSequential;
     if count == 0 {
         path = Path::Empty;

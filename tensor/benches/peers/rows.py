@@ -49,10 +49,16 @@ def row(name):
     line, column = floats(3, 1, 1024), floats(3, 1024, 1)
     places = indices(5, 1024, 1024)
     positive = (a > 0, b > 0)
+    few, many, weight = floats(1, 64, 512), floats(1, 512, 512), floats(2, 512, 512)
+    cube, weights = floats(1, 64, 128, 128), (floats(2, 1024), floats(3, 1024))
     plain = {
         "sum 1024²": lambda: a.sum(),
         "sum 1024² rows": lambda: a.sum(1),
         "sum 1024² columns": lambda: a.sum(0),
+        "mean 64×128×128 axis 1": lambda: cube.mean(1),
+        "layer norm 1024²": lambda: F.layer_norm(a, (1024,), *weights, 1e-5),
+        "matmul 512² transposed": lambda: many @ weight.T,
+        "matmul 64×512 by 512² transposed": lambda: few @ weight.T,
         "max 1024² rows": lambda: a.amax(1),
         "normal 1024²": lambda: torch.randn(1024, 1024),
         "uniform 1024²": lambda: torch.rand(1024, 1024),

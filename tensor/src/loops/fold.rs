@@ -94,7 +94,7 @@ impl<T: Scalar, F: Fold<T>> Loop for ColumnFold<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        if const { size_of::<F::Acc>() <= 2 } {
+        if const { size_of::<F::Acc>() <= 4 } {
             self.by::<NARROW_LANES>()
         } else {
             self.by::<LANES>()
@@ -118,23 +118,29 @@ impl<T: Scalar, F: Fold<T>> ColumnFold<'_, T, F> {
             unsafe { std::slice::from_raw_parts(x.wrapping_offset(r as isize * pitch), len) }
         };
         let (blocks, tail) = acc.as_chunks_mut::<B>();
-        for first in (0..rows).step_by(ROWS) {
-            let rows = first..(first + ROWS).min(rows);
+        let mut together = |rows: &[&[T]]| {
             for (i, acc) in blocks.iter_mut().enumerate() {
                 let mut partial = *acc;
-                for r in rows.clone() {
-                    let x = &row(r).as_chunks::<B>().0[i];
+                for row in rows {
+                    let x = &row.as_chunks::<B>().0[i];
                     for j in 0..B {
                         partial[j] = fold.step(partial[j], x[j]);
                     }
                 }
                 *acc = partial;
             }
-            for r in rows {
-                for (acc, &x) in tail.iter_mut().zip(&row(r)[len - len % B..]) {
+            for row in rows {
+                for (acc, &x) in tail.iter_mut().zip(&row[len - len % B..]) {
                     *acc = fold.step(*acc, x);
                 }
             }
+        };
+        let whole = rows - rows % ROWS;
+        for first in (0..whole).step_by(ROWS) {
+            together(&std::array::from_fn::<_, ROWS, _>(|r| row(first + r)));
+        }
+        for r in whole..rows {
+            together(&[row(r)]);
         }
     }
 }

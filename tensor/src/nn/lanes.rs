@@ -9,8 +9,8 @@ use t4a_algebra::Float;
 use super::axis::WIDTH;
 pub(super) use crate::loops::fold::LANES;
 
-/// Elements of a block: 512 for every lane.
-const BLOCK: usize = 512 * LANES;
+/// Elements of a block for every lane.
+const PER_LANE: usize = 512;
 
 /// Reduction by `f` over all lanes; their number is a power of two.
 #[inline(always)]
@@ -49,7 +49,7 @@ pub(super) fn max<T: Float>(x: &[T]) -> T {
 #[inline(always)]
 pub(super) fn sum<T: Float>(x: &[T], f: impl Fn(T) -> T) -> T {
     let mut total = T::ZERO;
-    for x in x.chunks(BLOCK) {
+    for x in x.chunks(PER_LANE * LANES) {
         let mut lanes = [T::ZERO; LANES];
         let (chunks, tail) = x.as_chunks::<LANES>();
         for chunk in chunks {
@@ -65,11 +65,35 @@ pub(super) fn sum<T: Float>(x: &[T], f: impl Fn(T) -> T) -> T {
     total
 }
 
+/// `Σ f(xᵢ)` and `Σ f(xᵢ)²`.
+#[inline(always)]
+pub(super) fn sum_and_squares<T: Float>(x: &[T], f: impl Fn(T) -> T) -> (T, T) {
+    let mut totals = (T::ZERO, T::ZERO);
+    for x in x.chunks(PER_LANE * LANES) {
+        let (mut sums, mut squares) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+        let (chunks, tail) = x.as_chunks::<LANES>();
+        for chunk in chunks {
+            for ((sum, square), &x) in sums.iter_mut().zip(&mut squares).zip(chunk) {
+                let y = f(x);
+                *sum = sum.add(y);
+                *square = y.mul_add(y, *square);
+            }
+        }
+        for ((sum, square), &x) in sums.iter_mut().zip(&mut squares).zip(tail) {
+            let y = f(x);
+            *sum = sum.add(y);
+            *square = y.mul_add(y, *square);
+        }
+        totals = (totals.0.add(meet(sums, T::add)), totals.1.add(meet(squares, T::add)));
+    }
+    totals
+}
+
 /// `Σ xᵢ·f(yᵢ)`.
 #[inline(always)]
 pub(super) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
     let mut total = T::ZERO;
-    for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
+    for (x, y) in x.chunks(PER_LANE * LANES).zip(y.chunks(PER_LANE * LANES)) {
         let mut lanes = [T::ZERO; LANES];
         let (xs, x_tail) = x.as_chunks::<LANES>();
         let (ys, y_tail) = y.as_chunks::<LANES>();

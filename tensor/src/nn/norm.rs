@@ -125,21 +125,22 @@ fn forward<T: Float, const CENTER: bool>(
 }
 
 /// μ and r of a row; μ = 0 unless `CENTER`.
+///
+/// With m, the mean as rounded, and cᵢ = xᵢ − m, the mean of cᵢ is the rounding error of m: μ = m + mean(c) and
+/// σ² = mean(c²) − mean(c)², which does not cancel because |mean(c)| is a rounding error. Without the correction the
+/// elements of a constant row would not become 0 but that error over √ε.
 #[inline(always)]
 fn moments<T: Float, const CENTER: bool>(x: &[T], epsilon: T) -> (T, T) {
     let scale = T::from_f64(1.0 / x.len() as f64);
-    let mut mean = T::ZERO;
-    if CENTER {
-        mean = lanes::sum(x, |x| x).mul(scale);
-        // The mean of the deviations is the rounding error of the mean. Without it the elements of
-        // a constant row would not become 0 but that error over √ε.
-        mean = mean.add(lanes::sum(x, |x| x.sub(mean)).mul(scale));
-    }
-    let square = |x: T| {
-        let c = x.sub(mean);
-        c.mul(c)
+    let (mean, variance) = if CENTER {
+        let mean = lanes::sum(x, |x| x).mul(scale);
+        let (c, squares) = lanes::sum_and_squares(x, |x| x.sub(mean));
+        let error = c.mul(scale);
+        let variance = squares.mul(scale).sub(error.mul(error));
+        (mean.add(error), if variance < T::ZERO { T::ZERO } else { variance })
+    } else {
+        (T::ZERO, lanes::sum(x, |x| x.mul(x)).mul(scale))
     };
-    let variance = lanes::sum(x, square).mul(scale);
     (mean, Real::div(T::ONE, variance.add(epsilon).sqrt()))
 }
 
