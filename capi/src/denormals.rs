@@ -1,5 +1,5 @@
-//! Floating-point state during a call. XLA flushes denormal numbers to zero on its threads, where factorisations, whose
-//! tests of convergence need them, then return wrong numbers.
+//! Floating-point state during a call. XLA flushes denormal numbers to zero on its threads, and `torch.set_flush_denormal`
+//! on the calling thread; factorisations, whose tests of convergence need these numbers, would return wrong results.
 
 /// Denormal numbers as in IEEE 754 until it is dropped; then the state of the caller.
 pub(crate) struct Denormals(State);
@@ -7,14 +7,18 @@ pub(crate) struct Denormals(State);
 impl Denormals {
     pub(crate) fn kept() -> Self {
         let state = read();
-        write(state & !FLUSH);
+        if state & FLUSH != 0 {
+            write(state & !FLUSH);
+        }
         Self(state)
     }
 }
 
 impl Drop for Denormals {
     fn drop(&mut self) {
-        write(self.0);
+        if self.0 & FLUSH != 0 {
+            write(self.0);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use t4a_linalg::LinalgError;
 use t4a_operations::OperationError;
 use t4a_tensor::TensorError;
 
+use crate::denormals::Denormals;
 use crate::handle;
 
 /// Status code returned by all functions.
@@ -135,8 +136,9 @@ impl From<TensorError> for Failure {
     }
 }
 
-/// Runs `body` and converts a panic to a failure with status `Internal`.
+/// Runs `body` with denormal numbers and converts a panic to a failure with status `Internal`.
 pub(crate) fn protected<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let _denormals = Denormals::kept();
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));

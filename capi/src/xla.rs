@@ -6,16 +6,14 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use t4a_operations::AnyOperation;
 use t4a_tensor::DType;
 use t4a_tensor::layout::{Dims, Layout};
 
-use crate::denormals::Denormals;
 use crate::described::Described;
-use crate::error::{Failure, Status};
+use crate::error::{Failure, Status, protected};
 use crate::run::{Checks, into, row_major};
 
 /// Maximum number of parsed operations in the cache.
@@ -295,15 +293,7 @@ pub unsafe extern "C" fn t4a_xla_execute(frame: *mut CallFrame) -> *mut c_void {
         return std::ptr::null_mut();
     }
     // SAFETY: as the caller promises.
-    let result = catch_unwind(AssertUnwindSafe(|| unsafe {
-        let _denormals = Denormals::kept();
-        execute(frame)
-    }));
-    let failure = match result {
-        Ok(Ok(())) => return std::ptr::null_mut(),
-        Ok(Err(failure)) => failure,
-        Err(_) => Failure::new(Status::Internal, "a fault of the library"),
-    };
+    let Err(failure) = protected(|| unsafe { execute(frame) }) else { return std::ptr::null_mut() };
     // XLA_FFI_Error_Code: INVALID_ARGUMENT 3, RESOURCE_EXHAUSTED 8, UNIMPLEMENTED 12, INTERNAL 13.
     let code = match failure.status() {
         Status::Memory => 8,

@@ -18,6 +18,20 @@ def noise(*shape, dtype=torch.float64):
 T = functions.of_module(tt, torch.tensor)
 
 
+def test_denormal_numbers():
+    tiny = np.finfo(np.float64).tiny
+    x, half = torch.tensor([tiny], dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("the CPU does not flush them")
+    try:
+        assert (x * half).numpy().tobytes() == bytes(8)
+        y = tt.einsum("i,i->i", x, half)
+        assert (x * half).numpy().tobytes() == bytes(8)
+    finally:
+        torch.set_flush_denormal(False)
+    assert y.item() == tiny / 2
+
+
 def test_every_function_has_a_case():
     assert functions.called() == functions.all_names() - functions.CONSTANT
 
