@@ -11,7 +11,7 @@ use t4a_diff::Meta;
 use t4a_tensor::layout::{Dims, Layout};
 use t4a_tensor::{AnyTensor, DType};
 
-use super::symbols::{EQUAL, Object, SYMBOLS, Symbols, type_of};
+use super::symbols::{Object, SYMBOLS, Symbols, type_of};
 use crate::described::Described;
 use crate::error::Failure;
 use crate::op::{Op, of};
@@ -130,7 +130,7 @@ impl KeptKey<'_> {
         let mut hash = mix(0, self.plan.addr() as u64);
         for &option in self.options {
             // SAFETY: as the caller promises.
-            let own = unsafe { (py.py_object_hash)(option) };
+            let own = unsafe { py.hash(option) };
             if own == -1 {
                 // SAFETY: as above: the exception says that there is none.
                 unsafe { (py.py_err_clear)() };
@@ -152,7 +152,7 @@ impl KeptKey<'_> {
     unsafe fn is_of(&self, py: &Symbols, entry: &Entry) -> bool {
         // SAFETY: as the caller promises; an exception of a comparison is discarded.
         let same = |(&a, &b): (&*mut Object, &*mut Object)| unsafe {
-            let equal = || (py.py_object_rich_compare_bool)(a, b, EQUAL);
+            let equal = || py.equal(a, b);
             let found = a == b || (type_of(a) == type_of(b) && equal() == 1);
             if !found {
                 (py.py_err_clear)();

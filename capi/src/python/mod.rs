@@ -135,7 +135,7 @@ unsafe fn run_unlocked(
     // SAFETY: the caller holds the operands.
     let all = protected(|| unsafe { results(op, described, checks, copied) });
     // SAFETY: the state of above.
-    unsafe { (py.py_eval_restore_thread)(state) };
+    unsafe { py.lock_again(state) };
     all
 }
 
@@ -154,7 +154,7 @@ unsafe fn answer(py: &Symbols, given: Option<Returned>) -> *mut Object {
                     return error;
                 }
                 // The function raises, so that there is no result.
-                let none = (py.py_object_vectorcall)(py.raise, &raw const error, 1, null_mut());
+                let none = py.call(py.raise, &[error]);
                 (py.py_dec_ref)(error);
                 none
             }
@@ -229,15 +229,6 @@ unsafe fn collected(
     }
 }
 
-/// Calls an object with positional arguments. Returns a new reference, or null with an exception.
-///
-/// # Safety
-/// With the lock of the interpreter.
-unsafe fn vectorcall(py: &Symbols, f: *mut Object, arguments: &[*mut Object]) -> *mut Object {
-    // SAFETY: as the caller promises.
-    unsafe { (py.py_object_vectorcall)(f, arguments.as_ptr(), arguments.len(), null_mut()) }
-}
-
 unsafe extern "C" fn call(own: *mut Object, from: Arguments, count: isize) -> *mut Object {
     let Some(py) = SYMBOLS.get() else { return null_mut() };
     // SAFETY: called by the interpreter with its lock; `own` is a tuple of `caller`.
@@ -257,7 +248,7 @@ unsafe extern "C" fn call(own: *mut Object, from: Arguments, count: isize) -> *m
             let mut described = operands(py, tuple)?.ok()?;
             let found = kept::look(py, kept::KeptKey { plan, options }, &described)?;
             if recording == TapeState::On {
-                return Some(Ok(vectorcall(py, run_recorded, &[found.owner, tuple])));
+                return Some(Ok(py.call(run_recorded, &[found.owner, tuple])));
             }
             found.enter(&mut described);
             let run = |op| run_unlocked(py, op, &described, Checks::Process(&found.layouts), kind);
@@ -272,7 +263,7 @@ unsafe extern "C" fn call(own: *mut Object, from: Arguments, count: isize) -> *m
         };
         match kept() {
             Some(found) => answer(py, Some(found)),
-            None => vectorcall(py, plan_and_run, all),
+            None => py.call(plan_and_run, all),
         }
     }
 }

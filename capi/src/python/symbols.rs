@@ -23,8 +23,6 @@ unsafe impl Sync for MethodDef {}
 
 /// `METH_FASTCALL`.
 pub(super) const FASTCALL: c_int = 0x80;
-/// `Py_EQ`.
-pub(super) const EQUAL: c_int = 2;
 
 /// Addresses in the interpreter and in NumPy.
 #[derive(Clone, Copy)]
@@ -49,16 +47,16 @@ pub struct Symbols {
     pub(super) py_tuple_set_item: unsafe extern "C" fn(*mut Object, isize, *mut Object) -> c_int,
     pub(super) py_tuple_size: unsafe extern "C" fn(*mut Object) -> isize,
     pub(super) py_tuple_get_item: unsafe extern "C" fn(*mut Object, isize) -> *mut Object,
-    pub(super) py_object_hash: unsafe extern "C" fn(*mut Object) -> isize,
-    pub(super) py_object_rich_compare_bool:
-        unsafe extern "C" fn(*mut Object, *mut Object, c_int) -> c_int,
-    pub(super) py_object_get_attr: unsafe extern "C" fn(*mut Object, *mut Object) -> *mut Object,
-    pub(super) py_object_vectorcall:
-        unsafe extern "C" fn(*mut Object, Arguments, usize, *mut Object) -> *mut Object,
+    py_object_hash: unsafe extern "C-unwind" fn(*mut Object) -> isize,
+    py_object_rich_compare_bool:
+        unsafe extern "C-unwind" fn(*mut Object, *mut Object, c_int) -> c_int,
+    py_object_get_attr: unsafe extern "C-unwind" fn(*mut Object, *mut Object) -> *mut Object,
+    py_object_vectorcall:
+        unsafe extern "C-unwind" fn(*mut Object, Arguments, usize, *mut Object) -> *mut Object,
     pub(super) py_inc_ref: unsafe extern "C" fn(*mut Object),
     pub(super) py_dec_ref: unsafe extern "C" fn(*mut Object),
     pub(super) py_eval_save_thread: unsafe extern "C" fn() -> *mut c_void,
-    pub(super) py_eval_restore_thread: unsafe extern "C" fn(*mut c_void),
+    py_eval_restore_thread: unsafe extern "C-unwind" fn(*mut c_void),
     pub(super) py_capsule_new: unsafe extern "C" fn(
         *mut c_void,
         *const c_char,
@@ -88,6 +86,79 @@ pub struct Symbols {
 unsafe impl Send for Symbols {}
 // SAFETY: as above.
 unsafe impl Sync for Symbols {}
+
+/// A thread that unwinds this value stays here.
+struct Hang;
+
+impl Drop for Hang {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Runs a function of the interpreter that may wait for its lock. Before Python 3.14 a thread that waits for the lock while the
+/// interpreter ends is ended by `pthread_exit`, which unwinds frames: their destructors would run without the lock. The
+/// thread waits for the end of the process instead, as since 3.14.
+fn or_hang<T>(run: impl FnOnce() -> T) -> T {
+    let hang = Hang;
+    let result = run();
+    std::mem::forget(hang);
+    result
+}
+
+/// Functions that may wait for the lock of the interpreter.
+impl Symbols {
+    /// Hash of an object; -1 with an exception.
+    ///
+    /// # Safety
+    /// With the lock of the interpreter.
+    pub(super) unsafe fn hash(&self, x: *mut Object) -> isize {
+        // SAFETY: as the caller promises.
+        or_hang(|| unsafe { (self.py_object_hash)(x) })
+    }
+
+    /// 1 for equal objects, 0 for others; -1 with an exception.
+    ///
+    /// # Safety
+    /// As [`Self::hash`].
+    pub(super) unsafe fn equal(&self, a: *mut Object, b: *mut Object) -> c_int {
+        /// `Py_EQ`.
+        const EQUAL: c_int = 2;
+        // SAFETY: as the caller promises.
+        or_hang(|| unsafe { (self.py_object_rich_compare_bool)(a, b, EQUAL) })
+    }
+
+    /// A new reference to an attribute, or null with an exception.
+    ///
+    /// # Safety
+    /// As [`Self::hash`].
+    pub(super) unsafe fn attribute(&self, x: *mut Object, name: *mut Object) -> *mut Object {
+        // SAFETY: as the caller promises.
+        or_hang(|| unsafe { (self.py_object_get_attr)(x, name) })
+    }
+
+    /// Calls an object with positional arguments. Returns a new reference, or null with an exception.
+    ///
+    /// # Safety
+    /// As [`Self::hash`].
+    pub(super) unsafe fn call(&self, f: *mut Object, arguments: &[*mut Object]) -> *mut Object {
+        let (first, count) = (arguments.as_ptr(), arguments.len());
+        let names = std::ptr::null_mut();
+        // SAFETY: as the caller promises.
+        or_hang(|| unsafe { (self.py_object_vectorcall)(f, first, count, names) })
+    }
+
+    /// Takes the lock again.
+    ///
+    /// # Safety
+    /// `state` is that of the call that released it.
+    pub(super) unsafe fn lock_again(&self, state: *mut c_void) {
+        // SAFETY: as the caller promises.
+        or_hang(|| unsafe { (self.py_eval_restore_thread)(state) });
+    }
+}
 
 pub(super) static SYMBOLS: OnceLock<Symbols> = OnceLock::new();
 

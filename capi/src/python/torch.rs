@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use t4a_tensor::AnyTensor;
 
+use super::Returned;
 use super::symbols::{Object, SYMBOLS, Symbols, type_of};
-use super::{Returned, vectorcall};
 use crate::described::Described;
 use crate::dlpack::{self, DlTensor, Managed};
 use crate::error::Failure;
@@ -136,9 +136,9 @@ pub(super) unsafe fn recording(py: &Symbols, tuple: *mut Object) -> TapeState {
         // SAFETY: as the caller promises; the guards are such objects.
         unsafe {
             let integer = |x| (py.py_long_as_long)(x);
-            let modes = with(py, vectorcall(py, guards.modes, &[]), integer)?;
-            let outside = with(py, vectorcall(py, guards.interpreter, &[]), |x| x == py.none)?;
-            let level = (py.py_object_get_attr)(guards.forward_ad, guards.current_level);
+            let modes = with(py, py.call(guards.modes, &[]), integer)?;
+            let outside = with(py, py.call(guards.interpreter, &[]), |x| x == py.none)?;
+            let level = py.attribute(guards.forward_ad, guards.current_level);
             if modes != 0 || !outside || with(py, level, integer)? >= 0 {
                 return None;
             }
@@ -148,11 +148,11 @@ pub(super) unsafe fn recording(py: &Symbols, tuple: *mut Object) -> TapeState {
                 if !types.contains(&type_of(x)) {
                     return None;
                 }
-                let requires = (py.py_object_get_attr)(x, guards.requires_grad);
+                let requires = py.attribute(x, guards.requires_grad);
                 records |= with(py, requires, |x| x != py.false_)?;
             }
             let on = |x| x != py.false_;
-            match records && with(py, vectorcall(py, guards.is_grad_enabled, &[]), on)? {
+            match records && with(py, py.call(guards.is_grad_enabled, &[]), on)? {
                 true => Some(TapeState::On),
                 false => Some(TapeState::Off),
             }
@@ -178,7 +178,7 @@ pub(super) unsafe fn describe(
         if !types.contains(&type_of(x)) {
             return None;
         }
-        let is = |method| with(py, vectorcall(py, method, &[x]), |x| x == py.true_);
+        let is = |method| with(py, py.call(method, &[x]), |x| x == py.true_);
         if is(guards.is_neg)? {
             return None;
         }
