@@ -4,8 +4,8 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 networks/benches/peers/tenpy_dmrg.py [heisenberg|hubbard] D SWEEPS [combine|separate]
 
 Four Lanczos applications per pair of sites, no mixer, f64; the best of the given number of sweeps after the bond dimension
-is reached and one more sweep, which is the cold one of the bench. `combine` fuses the legs of both sites, `separate` does not; without the argument both ways are
-measured. The last column is the peak memory of the process.
+is reached and one more sweep, which is the cold one of the bench. `combine` fuses the legs of both sites, `separate` does
+not; without the argument both ways are measured. The last column is the peak memory of the process.
 """
 
 import resource

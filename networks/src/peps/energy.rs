@@ -14,6 +14,7 @@ use super::fixed::FixedStep;
 use super::implicit::implicit;
 use super::layers::{closed, double, rank, real, symmetrised};
 use super::options::{CtmOptions, CtmReport};
+use super::subspace::lifted;
 use super::symmetric::{Symmetric, SymmetricSearch, normalised};
 use crate::error::{NetworksError, Result};
 use crate::tape::{Recorded, pullback};
@@ -76,8 +77,7 @@ impl<S: Sector> SymmetricEnergy<S> {
         environment: &Symmetric<S, A>,
     ) -> Result<A> {
         let density = environment.pair_density(&self.prepared(state)?)?;
-        let constant = |x: &Eager| -> Result<A> { Ok(state.re().constant(x.tensor()?.clone())) };
-        let pair = GradedTensor::new(self.pair.spec().clone(), constant(self.pair.re())?, None)?;
+        let pair = lifted(&self.pair, state.re())?;
         // Two bonds per site.
         Ok(Symmetric::expectation(&density, &pair)?.scale(2.0))
     }
@@ -163,8 +163,7 @@ impl<S: Sector> SymmetricEnergy<S> {
             Some(start) => start.clone(),
             None => {
                 let vector = closed(&state.spec().legs()[1])?;
-                let entries = state.re().constant(vector.re().tensor()?.clone());
-                Symmetric::boundary(&GradedTensor::new(vector.spec().clone(), entries, None)?)?
+                Symmetric::boundary(&lifted(&vector, state.re())?)?
             }
         };
         for _ in 0..steps {

@@ -8,10 +8,10 @@
 //!
 //! Reference: A. Francuz, N. Schuch, B. Vanhecke (2023).
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Eager};
 use t4a_linalg::krylov::{KrylovOptions, Target, Vector, lanczos};
 use t4a_linalg::polar::Side;
-use t4a_structured::{FluxOn, GradedTensor, Sector, Spec, Truncated, einsum};
+use t4a_structured::{FluxOn, GradedTensor, Sector, Spec, Svd, Truncated, einsum};
 
 use super::options::CtmOptions;
 use super::subspace::{Subspace, lifted};
@@ -56,9 +56,7 @@ impl<S: Sector> FixedStep<S> {
     ) -> Result<Self> {
         options.check(super::symmetric::OP)?;
         let quarter = environment.quarter(bulk)?.repartition(2)?;
-        let mut step = Self::of(&quarter, options)?;
-        let Truncated { kept, .. } =
-            quarter.svd_truncated(2, FluxOn::Right, options.truncation())?;
+        let (mut step, kept) = Self::of(&quarter, options)?;
         step.derivative = Some(Subspace::new(quarter, kept, has_second_order)?);
         step.fix_gauge(bulk, environment)?;
         Ok(step)
@@ -70,14 +68,16 @@ impl<S: Sector> FixedStep<S> {
         environment: &Symmetric<S>,
         options: &CtmOptions,
     ) -> Result<Self> {
-        Self::of(&environment.quarter(bulk)?, options)
+        Ok(Self::of(&environment.quarter(bulk)?, options)?.0)
     }
 
-    fn of(quarter: &GradedTensor<S>, options: &CtmOptions) -> Result<Self> {
+    /// The step of a grown corner without a derivative, and the kept factors.
+    fn of(quarter: &GradedTensor<S>, options: &CtmOptions) -> Result<(Self, Svd<S, Eager>)> {
         let Truncated { kept, error } =
             quarter.svd_truncated(2, FluxOn::Right, options.truncation())?;
         let truncation = error / norm(quarter)?;
-        Ok(Self { projector: kept.u.conj()?, derivative: None, gauge: None, truncation })
+        let projector = kept.u.conj()?;
+        Ok((Self { projector, derivative: None, gauge: None, truncation }, kept))
     }
 
     /// Norm of the dropped singular values of the grown corner, relative to that of all.

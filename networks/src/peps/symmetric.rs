@@ -18,7 +18,7 @@ use t4a_diff::{Array, Eager};
 use t4a_structured::{Bond, FluxOn, GradedTensor, Leg, Sector, Spec, einsum};
 
 use super::fixed::FixedStep;
-use super::layers::{one_direction, open, rank};
+use super::layers::{one_direction, open, rank, real};
 use super::options::{CtmOptions, CtmReport, change, spectrum};
 use crate::error::{NetworksError, Result};
 use crate::report::Flow;
@@ -54,13 +54,11 @@ pub(super) fn divided<S: Sector, A: Array>(
 /// Rejects bulk tensors without the form that the symmetric variant requires.
 fn check<S: Sector, A: Array>(bulk: &GradedTensor<S, A>) -> Result<()> {
     rank(OP, bulk, 4)?;
+    real(OP, "the bulk tensor", bulk)?;
     let reject = |given: String, required| {
         Err(NetworksError::Argument { op: OP, name: "the bulk tensor", given, required })
     };
     let legs = bulk.spec().legs();
-    if bulk.im().is_some() {
-        return reject("complex".into(), "a real tensor");
-    }
     if !one_direction(bulk, 0) || legs.iter().any(|leg| *leg != legs[0]) {
         let given = legs.iter().map(|leg| leg.to_string()).collect::<Vec<_>>().join(", ");
         return reject(given, "four equal legs");

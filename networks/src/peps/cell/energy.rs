@@ -14,6 +14,7 @@ use crate::error::{NetworksError, Result};
 use crate::peps::implicit::implicit;
 use crate::peps::layers::{rank, real};
 use crate::peps::options::{CtmOptions, CtmReport};
+use crate::peps::subspace::lifted;
 use crate::peps::symmetric::normalised;
 use crate::tape::{Recorded, pullback};
 
@@ -84,8 +85,7 @@ impl<S: Sector> CellEnergy<S> {
         let state = prepared(state)?;
         let cell = Cell::of_state(self.width, &state)?;
         let like = state[0].re();
-        let pair = like.constant(self.pair.re().tensor()?.clone());
-        let pair = GradedTensor::new(self.pair.spec().clone(), pair, None)?;
+        let pair = lifted(&self.pair, like)?;
         let mut sum = like.full(&[1], 0.0);
         for site in 0..cell.len() {
             for direction in [2, 3] {
