@@ -59,7 +59,7 @@ typedef struct DLManagedTensorVersioned {
 #endif
 
 #define T4A_ABI_MAJOR 1
-#define T4A_ABI_MINOR 1
+#define T4A_ABI_MINOR 2
 
 typedef int32_t t4a_status;
 enum {
@@ -131,6 +131,7 @@ typedef struct {
   const char *semiring; /* NULL: "standard"; "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp" */
   size_t memory;        /* bytes for intermediate tensors, 0: no bound */
   DLDataType dtype;     /* all zero: f64; a complex one makes operands and result complex */
+  const char *optimize; /* NULL or "greedy"; "annealing": seconds of search; a path as of opt_einsum, "[[0,1],[0,1]]". Since 1.2 */
 } t4a_einsum_options;
 
 /* A contraction: axes with one label go together, labels that `result` lacks are summed. Any integers are labels. The

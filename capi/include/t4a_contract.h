@@ -59,6 +59,7 @@ static inline t4a_status t4a_contract_(int mode, const char *semiring, const t4a
   options.size = sizeof options;
   options.semiring = semiring;
   options.memory = 0;
+  options.optimize = NULL;
   options.dtype.code = code;
   options.dtype.bits = bits;
   options.dtype.lanes = 1;

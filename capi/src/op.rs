@@ -1,12 +1,13 @@
 //! Handles of operations: immutable values, usable from any thread.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::mem::offset_of;
 use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use t4a_diff::{Meta, OnBatch, Operation};
-use t4a_einsum::FloatSemiring;
+use t4a_einsum::{FloatSemiring, Optimizer, Path};
 use t4a_operations::{
     AnyOperation, ContractionOptions, Jvp, Labelled, OperationError, Vjp, einsum,
 };
@@ -52,6 +53,8 @@ pub struct EinsumOptions {
     pub memory: usize,
     /// Dtype of elements; 0 means `f64`. A complex dtype makes a contraction of complex tensors.
     pub dtype: DataType,
+    /// Contraction order: null or `"greedy"`, `"annealing"`, or a path as a JSON list of steps. Since 1.2.
+    pub optimize: *const c_char,
 }
 
 /// Slice of a list of a caller.
@@ -109,6 +112,49 @@ fn semiring(name: &str) -> Result<FloatSemiring, Failure> {
     })
 }
 
+/// Search method or path by name: `"greedy"`, `"annealing"`, or a JSON list of steps.
+fn order(text: &str) -> Result<(Optimizer, Option<Path>), Failure> {
+    let greedy = Optimizer::Greedy;
+    match text {
+        "greedy" => Ok((greedy, None)),
+        "annealing" => Ok((Optimizer::TreeSa, None)),
+        _ => match serde_json::from_str(text) {
+            Ok(steps) => Ok((greedy, Some(Path::new(steps)))),
+            Err(_) => {
+                let names = "\"greedy\", \"annealing\", or a list of steps such as [[0,1],[0,1]]";
+                let text: String = text.chars().take(40).collect();
+                Err(Failure::argument(format!("there is no contraction order {text:?}; {names}")))
+            }
+        },
+    }
+}
+
+/// Reads options, those of earlier versions too, which are shorter.
+///
+/// # Safety
+/// `options` is null or valid for reads of as many bytes as its first field says.
+unsafe fn read_options(options: *const EinsumOptions) -> Result<Option<EinsumOptions>, Failure> {
+    if options.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as the caller promises; every struct has this field.
+    let size = unsafe { (&raw const (*options).size).read() };
+    known(size, offset_of!(EinsumOptions, optimize), "the options")?;
+    let mut read = EinsumOptions {
+        size,
+        semiring: std::ptr::null(),
+        memory: 0,
+        dtype: DataType::default(),
+        optimize: std::ptr::null(),
+    };
+    let bytes = size.min(size_of::<EinsumOptions>());
+    // SAFETY: as the caller promises; both have at least so many bytes, of which any are fields of this type.
+    unsafe {
+        std::ptr::copy_nonoverlapping(options.cast::<u8>(), (&raw mut read).cast(), bytes);
+    }
+    Ok(Some(read))
+}
+
 /// Writes a handle to `out`.
 ///
 /// # Safety
@@ -160,12 +206,16 @@ pub unsafe extern "C" fn t4a_op_einsum(
         let result = unsafe { list(result, rank(result_rank)?, "the labels of the result") }?;
         let mut own = ContractionOptions::default();
         // SAFETY: as the caller promises.
-        if let Some(given) = unsafe { options.as_ref() } {
-            known(given.size, size_of::<EinsumOptions>(), "the options")?;
+        if let Some(given) = unsafe { read_options(options) }? {
             if !given.semiring.is_null() {
                 // SAFETY: the caller's promise: a string that ends with 0.
                 let name = unsafe { CStr::from_ptr(given.semiring) };
                 own.semiring = semiring(&name.to_string_lossy())?;
+            }
+            if !given.optimize.is_null() {
+                // SAFETY: the caller's promise: a string that ends with 0.
+                let given = unsafe { CStr::from_ptr(given.optimize) };
+                (own.optimizer, own.path) = order(&given.to_string_lossy())?;
             }
             own.memory = (given.memory > 0).then_some(given.memory);
             if given.dtype != DataType::default() {

@@ -32,7 +32,9 @@ fn layout() -> String {
             version version, manager_ctx context, deleter deleter, flags flags, dl_tensor tensor
         }
         t4a_operand Operand { labels labels, shape shape, rank rank }
-        t4a_einsum_options EinsumOptions { semiring semiring, memory memory, dtype dtype }
+        t4a_einsum_options EinsumOptions {
+            semiring semiring, memory memory, dtype dtype, optimize optimize
+        }
         t4a_meta TensorMeta { rank rank, dtype dtype, shape shape }
     }
     text

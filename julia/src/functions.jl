@@ -1,21 +1,22 @@
 # Functions for users. Axes count from 1; matrices are the first two axes of an array, batch axes follow.
 
 """
-    einsum(subscripts, operands...; semiring = "standard", memory = 0)
+    einsum(subscripts, operands...; semiring = "standard", memory = 0, optimize = "greedy")
 
 The contraction that `subscripts` describe, `"ij,jk->ik"`, or integer labels, those of the result last:
 `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
 `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bound in bytes on
-intermediate tensors, 0 for none. A result without axes is an array without axes.
+intermediate tensors, 0 for none. `optimize`: "greedy", "annealing" (seconds of search), or a contraction path, a list of
+steps with positions in the list of the remaining arrays, which a step removes and whose product it appends. A result without axes is an array without axes.
 """
-function einsum(subscripts, operands::AbstractArray...; semiring = "standard", memory = 0)
+function einsum(subscripts, operands::AbstractArray...; semiring = "standard", memory = 0, optimize = "greedy")
     labels = labels_of(subscripts)
     length(labels) == length(operands) + 1 ||
         throw(ArgumentError("labels of $(length(labels) - 1) operands, given $(length(operands))"))
     arrays = promoted(operands)
     element = eltype(first(arrays))
-    op = contraction(labels[1:end-1], map(size, arrays), labels[end]; semiring, memory, element)
+    op = contraction(labels[1:end-1], map(size, arrays), labels[end]; semiring, memory, optimize, element)
     return only(apply(op, plain, arrays...))
 end
 

@@ -1,7 +1,7 @@
 # Written by interface.py from t4a.h. Not edited by hand.
 
 const T4A_ABI_MAJOR = UInt32(1)
-const T4A_ABI_MINOR = UInt32(1)
+const T4A_ABI_MINOR = UInt32(2)
 const T4A_WRITABLE = UInt32(1)
 const T4A_COLUMN_MAJOR = UInt32(2)
 const T4A_STRIDED = UInt32(4)
@@ -62,6 +62,7 @@ struct EinsumOptions
     semiring::Ptr{UInt8}
     memory::Csize_t
     dtype::DLDataType
+    optimize::Ptr{UInt8}
 end
 
 struct TensorMeta

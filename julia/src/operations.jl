@@ -48,21 +48,29 @@ Base.:(==)(x::Op, y::Op) = text(x) == text(y)
 Base.hash(op::Op, seed::UInt) = hash(text(op), seed)
 
 """
-    contraction(labels, shapes, result; semiring, memory, element)
+    order_text(optimize)
+
+Text of a contraction order: a name, or steps with positions from 1 in the list of the remaining arrays.
+"""
+order_text(name::Union{AbstractString,Symbol}) = String(name)
+order_text(steps) = "[" * join(("[" * join((Int(i) - 1 for i in step), ',') * "]" for step in steps), ',') * "]"
+
+"""
+    contraction(labels, shapes, result; semiring, memory, optimize, element)
 
 A contraction: an integer label for each axis of each operand and of the result.
 """
-function contraction(labels, shapes, result; semiring = "standard", memory = 0, element = Float64)
+function contraction(labels, shapes, result; semiring = "standard", memory = 0, optimize = "greedy", element = Float64)
     names = [collect(Int64, x) for x in labels]
     sizes = [collect(Int64, x) for x in shapes]
     target = collect(Int64, result)
     for (name, shape) in zip(names, sizes)
         length(name) == length(shape) || throw(DimensionMismatch("labels $name of an array of size $(Tuple(shape))"))
     end
-    semiring = String(semiring)
+    semiring, order = String(semiring), order_text(optimize)
     operands = Operand[Operand(sizeof(Operand), pointer(n), pointer(s), length(n)) for (n, s) in zip(names, sizes)]
-    options = Ref(EinsumOptions(sizeof(EinsumOptions), pointer(semiring), memory, dtype(element)))
-    return GC.@preserve names sizes target semiring operands options made(
+    options = Ref(EinsumOptions(sizeof(EinsumOptions), pointer(semiring), memory, dtype(element), pointer(order)))
+    return GC.@preserve names sizes target semiring order operands options made(
         t4a_op_einsum, pointer(operands), length(operands), pointer(target), length(target), options,
     )
 end

@@ -1,7 +1,7 @@
 //! Contractions given by integer labels and shapes, for callers without letters.
 
 use t4a_diff::Pairs;
-use t4a_einsum::{Contraction, Einsum, FloatSemiring, Subscripts};
+use t4a_einsum::{Contraction, Einsum, FloatSemiring, Optimizer, Path, Subscripts};
 
 use crate::{AnyOperation, OperationError};
 
@@ -15,7 +15,7 @@ pub struct Labelled<'a> {
 }
 
 /// Options of a contraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractionOptions {
     /// Semiring (⊕, ⊗).
     pub semiring: FloatSemiring,
@@ -25,12 +25,23 @@ pub struct ContractionOptions {
     pub memory: Option<usize>,
     /// Size of an element in bytes, used with `memory`.
     pub element: usize,
+    /// Search method for the contraction order.
+    pub optimizer: Optimizer,
+    /// Contraction order; `None` means that it is searched.
+    pub path: Option<Path>,
 }
 
 impl Default for ContractionOptions {
-    /// Real `f64`, standard semiring.
+    /// Real `f64`, standard semiring, greedy search.
     fn default() -> Self {
-        Self { semiring: FloatSemiring::Standard, complex: false, memory: None, element: 8 }
+        Self {
+            semiring: FloatSemiring::Standard,
+            complex: false,
+            memory: None,
+            element: 8,
+            optimizer: Optimizer::default(),
+            path: None,
+        }
     }
 }
 
@@ -47,14 +58,15 @@ impl Default for ContractionOptions {
 /// ```
 ///
 /// # Errors
-/// [`OperationError::Einsum`] for inconsistent labels and shapes; [`OperationError::Data`] if the numbers of labels
+/// [`OperationError::Einsum`] for inconsistent labels and shapes, an invalid path, and a memory limit below that of every
+/// sliced plan; [`OperationError::Data`] if the numbers of labels
 /// and sizes differ, and for complex numbers with another semiring.
 pub fn einsum(
     operands: &[Labelled<'_>],
     result: &[i64],
     options: ContractionOptions,
 ) -> Result<AnyOperation, OperationError> {
-    let ContractionOptions { semiring, complex, memory, element } = options;
+    let ContractionOptions { semiring, complex, memory, element, optimizer, path } = options;
     if let Some((i, x)) = operands.iter().enumerate().find(|(_, x)| x.labels.len() != x.shape.len())
     {
         let (labels, sizes) = (x.labels.len(), x.shape.len());
@@ -66,11 +78,14 @@ pub fn einsum(
         return Err(OperationError::Data(text));
     }
     let labels = operands.iter().map(|x| x.labels.iter().copied());
-    let einsum = Einsum::from(Subscripts::new(labels, result.iter().copied()));
-    let einsum = match memory {
-        Some(bytes) => einsum.memory(bytes),
-        None => einsum,
-    };
+    let mut einsum =
+        Einsum::from(Subscripts::new(labels, result.iter().copied())).optimizer(optimizer);
+    if let Some(bytes) = memory {
+        einsum = einsum.memory(bytes);
+    }
+    if let Some(path) = path {
+        einsum = einsum.path(path);
+    }
     let shapes: Vec<&[usize]> = operands.iter().map(|x| x.shape).collect();
     let element = if complex { 2 * element } else { element };
     let op = Contraction { plan: einsum.plan(&shapes, element)?, semiring };

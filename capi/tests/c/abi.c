@@ -40,6 +40,10 @@ int main(void) {
   uint8_t yes[] = {1, 1};
   t4a_operand operands[] = {{sizeof(t4a_operand), ij, shape, 2}, {sizeof(t4a_operand), jk, shape, 2}};
   t4a_einsum_options options;
+  struct {
+    t4a_einsum_options known;
+    char later[64];
+  } longer;
   t4a_meta metas[2], found[2];
   t4a_op *op = NULL, *vjp = NULL, *jvp = NULL, *batch = NULL, *parsed = NULL;
   t4a_tensor *x = NULL, *results[2];
@@ -54,11 +58,16 @@ int main(void) {
 
   CHECK(t4a_abi() >> 16 == T4A_ABI_MAJOR && t4a_abi() + 1 > (T4A_ABI_MAJOR << 16 | T4A_ABI_MINOR));
   memset(&options, 0, sizeof options);
-  /* The header of a later version has longer structs. */
-  options.size = sizeof options + 64;
+  options.size = sizeof options;
   options.semiring = "max_plus";
   options.dtype = in.dtype;
   CHECK(t4a_op_einsum(operands, 2, ik, 2, &options, &op, NULL) == T4A_OK);
+  t4a_op_free(op);
+  /* The header of a later version has longer structs. */
+  memset(&longer, 0, sizeof longer);
+  longer.known = options;
+  longer.known.size = sizeof longer;
+  CHECK(t4a_op_einsum(operands, 2, ik, 2, &longer.known, &op, NULL) == T4A_OK);
   options.size = 8;
   CHECK(t4a_op_einsum(operands, 2, ik, 2, &options, &parsed, &error) == T4A_ARGUMENT);
   CHECK(t4a_error_status(error) == T4A_ARGUMENT && strstr(t4a_error_text(error), "8 bytes") && t4a_error_batch(error) == -1);

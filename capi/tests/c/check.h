@@ -36,6 +36,7 @@ SIZE(t4a_einsum_options);
 FIELD(t4a_einsum_options, semiring);
 FIELD(t4a_einsum_options, memory);
 FIELD(t4a_einsum_options, dtype);
+FIELD(t4a_einsum_options, optimize);
 SIZE(t4a_meta);
 FIELD(t4a_meta, rank);
 FIELD(t4a_meta, dtype);
@@ -103,7 +104,7 @@ static inline DLTensor tensor(void *data, DLDataType dtype, int32_t rank, int64_
 static inline t4a_op *product(const char *semiring, DLDataType dtype) {
   int64_t ij[] = {1, -2}, jk[] = {-2, 3}, ik[] = {1, 3}, left[] = {2, 3}, right[] = {3, 2};
   t4a_operand operands[] = {{sizeof(t4a_operand), ij, left, 2}, {sizeof(t4a_operand), jk, right, 2}};
-  t4a_einsum_options options = {sizeof(t4a_einsum_options), semiring, 0, {0, 0, 0}};
+  t4a_einsum_options options = {sizeof(t4a_einsum_options), semiring, 0, {0, 0, 0}, NULL};
   t4a_op *op = NULL;
   options.dtype = dtype;
   OK(t4a_op_einsum(operands, 2, ik, 2, &options, &op, &error));

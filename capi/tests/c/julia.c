@@ -52,6 +52,7 @@ static t4a_op *matrix_product(void) {
   options.size = sizeof options;
   options.semiring = semiring;
   options.memory = 0;
+  options.optimize = NULL;
   options.dtype = F64;
   OK(t4a_op_einsum(operands, 2, ik, 2, &options, &op, &error));
   return op;

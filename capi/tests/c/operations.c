@@ -256,7 +256,30 @@ static void threads(void) {
   t4a_op_free(op);
 }
 
+static void orders(void) {
+  int64_t ab[] = {0, 1}, bc[] = {1, 2}, cd[] = {2, 3}, ad[] = {0, 3}, a[] = {2, 9}, b[] = {9, 3}, c[] = {3, 8};
+  t4a_operand operands[] = {
+      {sizeof(t4a_operand), ab, a, 2}, {sizeof(t4a_operand), bc, b, 2}, {sizeof(t4a_operand), cd, c, 2}};
+  t4a_einsum_options options = {sizeof(t4a_einsum_options), NULL, 0, {0, 0, 0}, NULL};
+  const char *given[] = {"greedy", "annealing", "[[1,2],[0,1]]"};
+  const char *want[][2] = {{"\"path\":[[0,1]", "\"path\":[[1,0]"}, {"\"path\":[[0,1]", "\"path\":[[1,0]"}, {"\"path\":[[1,2]", "none"}};
+  t4a_op *op = NULL;
+  char text[4096];
+  int i;
+  for (i = 0; i < 3; i++) {
+    options.optimize = given[i];
+    OK(t4a_op_einsum(operands, 3, ad, 2, &options, &op, &error));
+    CHECK(t4a_op_text(op, text, sizeof text) < sizeof text && (strstr(text, want[i][0]) || strstr(text, want[i][1])));
+    t4a_op_free(op);
+  }
+  options.optimize = "[[0,3]]";
+  FAILS(T4A_ARGUMENT, "0", t4a_op_einsum(operands, 3, ad, 2, &options, &op, &error));
+  options.optimize = "best";
+  FAILS(T4A_ARGUMENT, "annealing", t4a_op_einsum(operands, 3, ad, 2, &options, &op, &error));
+}
+
 int main(void) {
+  orders();
   complex_numbers();
   derivatives();
   failures_of_matrices();

@@ -1,6 +1,6 @@
 //! Text format of operations.
 
-use t4a_einsum::FloatSemiring;
+use t4a_einsum::{FloatSemiring, Optimizer, Path};
 use t4a_linalg::Linalg;
 use t4a_linalg::pinv::PinvOp;
 use t4a_nn::{LayerNorm, Softmax};
@@ -74,18 +74,18 @@ fn contractions_by_labels() {
     let a = Labelled { labels: &[1, -7], shape: &[2, 3] };
     let b = Labelled { labels: &[-7, 1 << 40], shape: &[3, 4] };
     let options = ContractionOptions { semiring: FloatSemiring::MaxPlus, ..Default::default() };
-    let op = einsum(&[a, b], &[1, 1 << 40], options).unwrap();
+    let op = einsum(&[a, b], &[1, 1 << 40], options.clone()).unwrap();
     assert_eq!(AnyOperation::from_text(&op.to_text().unwrap()).unwrap(), op);
     let meta =
         |shape: &[usize]| t4a_diff::Meta { shape: shape.into(), dtype: t4a_tensor::DType::F64 };
     assert_eq!(op.returns(&[meta(&[2, 3]), meta(&[3, 4])]).unwrap(), [meta(&[2, 4])]);
     let known = t4a_einsum::cached_plans();
-    einsum(&[a, b], &[1, 1 << 40], options).unwrap();
+    einsum(&[a, b], &[1, 1 << 40], options.clone()).unwrap();
     assert_eq!(t4a_einsum::cached_plans(), known);
     let wrong = Labelled { labels: &[1], shape: &[2, 3] };
-    let error = einsum(&[wrong], &[1], options).unwrap_err().to_string();
+    let error = einsum(&[wrong], &[1], options.clone()).unwrap_err().to_string();
     assert!(error.ends_with("operand 0 of a contraction has 1 labels and 2 sizes"), "{error}");
-    let error = einsum(&[a, Labelled { shape: &[5, 4], ..b }], &[1], options).unwrap_err();
+    let error = einsum(&[a, Labelled { shape: &[5, 4], ..b }], &[1], options.clone()).unwrap_err();
     assert!(matches!(error, OperationError::Einsum(_)), "{error}");
     let complex = ContractionOptions { complex: true, ..options };
     assert!(matches!(einsum(&[a, b], &[1], complex), Err(OperationError::Data(_))));
@@ -98,4 +98,32 @@ fn contractions_by_labels() {
             .len(),
         2
     );
+}
+
+#[test]
+fn contractions_along_a_path() {
+    // (2 × 9)(9 × 3)(3 × 8): the search contracts from the left, since the result of the first product is small.
+    let operands = [
+        Labelled { labels: &[0, 1], shape: &[2, 9] },
+        Labelled { labels: &[1, 2], shape: &[9, 3] },
+        Labelled { labels: &[2, 3], shape: &[3, 8] },
+    ];
+    let along = |path: Vec<Vec<usize>>| {
+        let options = ContractionOptions { path: Some(Path::new(path)), ..Default::default() };
+        einsum(&operands, &[0, 3], options)
+    };
+    let begins = |op: &AnyOperation, step: &str| {
+        op.to_text().unwrap().contains(&format!(r#""path":[[{step}]"#))
+    };
+    let searched = einsum(&operands, &[0, 3], ContractionOptions::default()).unwrap();
+    let annealing =
+        ContractionOptions { optimizer: Optimizer::TreeSa, ..ContractionOptions::default() };
+    let annealed = einsum(&operands, &[0, 3], annealing).unwrap();
+    for op in [&searched, &annealed] {
+        assert!(begins(op, "0,1") || begins(op, "1,0"));
+    }
+    assert!(begins(&along(vec![vec![1, 2], vec![0, 1]]).unwrap(), "1,2"));
+    for wrong in [vec![vec![0, 3]], vec![vec![0, 0]], vec![vec![0, 1]]] {
+        assert!(matches!(along(wrong), Err(OperationError::Einsum(_))));
+    }
 }
