@@ -44,7 +44,7 @@ class Operand(Structure):
 
 
 class EinsumOptions(Structure):
-    _fields_ = [("size", c_size_t), ("semiring", c_char_p), ("memory", c_size_t), ("dtype", DLDataType)]
+    _fields_ = [("size", c_size_t), ("semiring", c_char_p), ("memory", c_size_t), ("dtype", DLDataType), ("optimize", c_char_p)]
 
 
 MAX_RANK = 64

@@ -58,10 +58,11 @@ class Op:
         return _parse(json.dumps({"t4a": 1, "op": data}, separators=(",", ":")))
 
     @staticmethod
-    def einsum(labels, shapes, result, semiring="standard", memory=None, dtype="float64"):
-        """A contraction, with an integer label for each axis of each operand and of the result."""
+    def einsum(labels, shapes, result, semiring="standard", memory=None, dtype="float64", optimize=None):
+        """A contraction, with an integer label for each axis of each operand and of the result. `optimize`: "greedy",
+        "annealing", or the steps of a path as text, "[[0,1],[0,1]]"."""
         labels, shapes = tuple(map(tuple, labels)), tuple(map(tuple, shapes))
-        return _einsum(labels, shapes, tuple(result), semiring, memory, str(dtype))
+        return _einsum(labels, shapes, tuple(result), semiring, memory, str(dtype), optimize)
 
     @property
     def text(self):
@@ -192,7 +193,7 @@ def _parse(text):
 
 
 @lru_cache(maxsize=512)
-def _einsum(labels, shapes, result, semiring, memory, dtype):
+def _einsum(labels, shapes, result, semiring, memory, dtype, optimize):
     operands = (Operand * len(labels))()
     kept = []
     for operand, names, sizes in zip(operands, labels, shapes, strict=True):
@@ -202,7 +203,8 @@ def _einsum(labels, shapes, result, semiring, memory, dtype):
         kept.append(arrays)
         operand.size, operand.rank = sizeof(Operand), len(names)
         operand.labels, operand.shape = (ctypes.addressof(x) for x in arrays)
-    options = EinsumOptions(sizeof(EinsumOptions), semiring.encode(), memory or 0, _dtype(dtype))
+    order = optimize and optimize.encode()
+    options = EinsumOptions(sizeof(EinsumOptions), semiring.encode(), memory or 0, _dtype(dtype), order)
     to, out = (c_int64 * len(result))(*result), c_void_p()
     call(lib.t4a_op_einsum, operands, len(labels), to, len(result), byref(options), byref(out))
     return Op(out)

@@ -4,13 +4,44 @@ import json
 import re
 from functools import lru_cache
 
+from . import _orders as orders
 from ._calls import Call, joint
 from ._library import ArgumentError, ShapeError, T4aError
 from ._op import Op
 
 
-def degeneracy(check_gauge):
-    return {"tolerance": None, "broadening": None, "check_gauge": bool(check_gauge), "separable": False}
+def fraction(name, x):
+    """A nonnegative number or None, as a value that can be hashed."""
+    if x is None:
+        return None
+    if not 0 <= float(x) < float("inf"):
+        raise ArgumentError(f"{name}={x!r}: a nonnegative number is required")
+    return float(x)
+
+
+def ties(check_gauge, tolerance, broadening, separable):
+    """Options of derivatives at ties of singular values or eigenvalues."""
+    return bool(check_gauge), fraction("tolerance", tolerance), fraction("broadening", broadening), bool(separable)
+
+
+def degeneracy(check_gauge, tolerance, broadening, separable):
+    return {"tolerance": tolerance, "broadening": broadening, "check_gauge": check_gauge, "separable": separable}
+
+
+def one_of(name, given, known):
+    """The value of a name; an error that lists the names for others."""
+    if not isinstance(given, str) or given not in known:
+        raise ArgumentError(f"{name}={given!r}: one of {', '.join(map(repr, known))} is required")
+    return known[given]
+
+
+def elementary(function):
+    """A function of eigenvalues as a value that can be hashed: a name, or a power."""
+    if isinstance(function, str):
+        return one_of("function", function, {"exp": "exp", "log": "ln"})
+    if isinstance(function, bool) or not isinstance(function, (int, float)) or not abs(function) < float("inf"):
+        raise ArgumentError(f"function={function!r}: 'exp', 'log', or a number is required, the power")
+    return float(function)
 
 
 @lru_cache(maxsize=512)
@@ -23,9 +54,11 @@ def named(name, **options):
 def of_matrices(name, is_complex, **options):
     """The operation of linear algebra with this name and these options."""
     if "degeneracy" in options:
-        options["degeneracy"] = degeneracy(options["degeneracy"])
+        options["degeneracy"] = degeneracy(*options["degeneracy"])
+    if "function" in options and isinstance(options["function"], float):
+        options["function"] = {"pow": options["function"]}
     if "upper" in options:
-        options["triangle"] = {"upper": options.pop("upper"), "unit": False, "op": "none"}
+        options["triangle"] = {name: options.pop(name) for name in ("upper", "unit", "op")}
     return Op.of({"linalg": {"op": {name: options or None}, "complex": is_complex}})
 
 
@@ -88,8 +121,8 @@ def summed(subscripts, shapes):
 
 
 @lru_cache(maxsize=512)
-def contraction(subscripts, semiring, memory, shapes, names):
-    """The call of a contraction."""
+def contraction(subscripts, semiring, memory, order, shapes, names):
+    """The call of a contraction. `order`: as of `orders.order`, or None."""
     if isinstance(subscripts, str):
         labels, result = labels_of(subscripts, [len(shape) for shape in shapes])
     else:
@@ -103,7 +136,8 @@ def contraction(subscripts, semiring, memory, shapes, names):
         axis = 1 + max((label for term in labels for label in term), default=0)
         labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
     try:
-        op = Op.einsum(labels, shapes, result, semiring, memory, names[0])
+        found = orders.text(order, labels, shapes, result)
+        op = Op.einsum(labels, shapes, result, semiring, memory, names[0], found)
     except T4aError as error:
         if isinstance(subscripts, str):
             letter = lambda found: f"label {chr(int(found[1]))!r}"
@@ -112,16 +146,16 @@ def contraction(subscripts, semiring, memory, shapes, names):
     return Call(op, insert=(0, 0) if number else None, drop=((0, 0),) if number else ())
 
 
-def einsum(shapes, names, subscripts, semiring, memory):
+def einsum(shapes, names, subscripts, semiring, memory, order):
     # Symbolic sizes of a compiler become constants, since a plan is valid for one set of shapes.
     shapes = tuple(tuple(map(int, shape)) for shape in shapes)
-    return contraction(subscripts, semiring, memory, shapes, tuple(names))
+    return contraction(subscripts, semiring, memory, order, shapes, tuple(names))
 
 
 def optimal(shapes, names, of, subscripts, semiring):
     if joint(names) is not None:
         raise ArgumentError("there are no optimal assignments of complex numbers")
-    value = einsum(shapes, names, subscripts, semiring, None)
+    value = einsum(shapes, names, subscripts, semiring, None, None)
     count = 1 if isinstance(of, tuple) else 2
     drop = tuple((i, axis) for _, axis in value.drop for i in range(count))
     return value._replace(op=optima_of(value.op, of), single=count == 1, drop=drop, constant=True)
@@ -139,7 +173,7 @@ def along(shapes, names, name, axis):
 
 
 # Functions of matrices with several results, and axes of size 1 of results.
-SEVERAL = {"svd", "qr", "lq", "eigh", "eig", "slogdet", "polar"}
+SEVERAL = {"svd", "qr", "qr_pivoted", "lq", "lu_factor", "eigh", "eig", "slogdet", "polar"}
 DROPPED = {
     "svd": ((1, -2),), "svdvals": ((0, -2),), "eigh": ((0, -2),), "eigvalsh": ((0, -2),),
     "eig": ((0, -2),), "eigvals": ((0, -2),),
@@ -152,24 +186,37 @@ def matrices(shapes, names, name, **options):
     return Call(op, single=name not in SEVERAL, drop=DROPPED.get(name, ()))
 
 
-def svd(shapes, names, check_gauge):
-    return matrices(shapes, names, "svd", vectors="thin", degeneracy=check_gauge)
+def svd(shapes, names, full, ties):
+    return matrices(shapes, names, "svd", vectors="full" if full else "thin", degeneracy=ties)
 
 
-def qr(shapes, names):
-    return matrices(shapes, names, "qr", columns="thin")
+def qr(shapes, names, name, mode):
+    return matrices(shapes, names, name, columns=one_of("mode", mode, {"reduced": "thin", "complete": "complete"}))
 
 
-def spectrum(shapes, names, name, check_gauge):
-    return matrices(shapes, names, name, degeneracy=check_gauge)
+def lu_factor(shapes, names, pivoting):
+    return matrices(shapes, names, "lu_factor", pivoting=one_of("pivoting", pivoting, {"partial": "partial", "full": "full"}))
+
+
+def spectrum(shapes, names, name, ties):
+    return matrices(shapes, names, name, degeneracy=ties)
+
+
+def function(shapes, names, name, function):
+    return matrices(shapes, names, name, function=function)
 
 
 def system(shapes, names, name):
     return with_vector(shapes, matrices(shapes, names, name))
 
 
-def triangular(shapes, names, upper):
-    return with_vector(shapes, matrices(shapes, names, "solve_triangular", upper=upper))
+def triangular(shapes, names, upper, unit, trans):
+    op = one_of("trans", trans, {"N": "none", "T": "transpose", "C": "adjoint"})
+    return with_vector(shapes, matrices(shapes, names, "solve_triangular", upper=upper, unit=unit, op=op))
+
+
+def minimal_norm(shapes, names, rtol):
+    return with_vector(shapes, matrices_with_cutoff(shapes, names, "lstsq_min_norm", rtol))
 
 
 def with_vector(shapes, call):
@@ -177,8 +224,8 @@ def with_vector(shapes, call):
     return call._replace(insert=(1, 1), drop=((0, 1),)) if len(shapes[1]) == 1 else call
 
 
-def pinv(shapes, names, rtol):
-    return matrices(shapes, names, "pinv", rtol=rtol)
+def matrices_with_cutoff(shapes, names, name, rtol):
+    return matrices(shapes, names, name, rtol=fraction("rtol", rtol))
 
 
 def low_rank(shapes, names, rank):
@@ -186,7 +233,7 @@ def low_rank(shapes, names, rank):
 
 
 def polar(shapes, names, side):
-    return matrices(shapes, names, "polar", side=side)
+    return matrices(shapes, names, "polar", side=one_of("side", side, {"right": "right", "left": "left"}))
 
 
 def running(shapes, names, kind, axis, reverse):
@@ -224,6 +271,11 @@ def log_partition(shapes, names, lengths):
     if any(n < 0 for n in lengths):
         raise ArgumentError(f"the lengths {lengths} of sequences")
     return Call(named("log_partition", lengths=lengths))
+
+
+def marginals(shapes, names, lengths):
+    """The derivative of the log-partition function with respect to the emissions."""
+    return Call(log_partition(shapes, names, lengths).op.vjp([True], [True, False]))
 
 
 def kalman_filter(shapes, names):

@@ -5,8 +5,8 @@
     array    one row-major matrix per charge of the rows, in ascending order; its rows are those of the combinations
              of sectors of the row legs with this charge, in lexicographic order, its columns likewise
 
-The arrays are ordinary arrays, so sums, gradients and optimisers apply to them. `graded_contract` and `graded_svd` of
-`t4a.numpy`, `t4a.jax` and `t4a.torch` take them with their specs.
+The arrays are ordinary arrays, so sums, gradients and optimisers apply to them. `graded_contract`, `graded_svd`, `graded_qr`,
+`graded_lq`, `graded_eigh` and `graded_eig` of `t4a.numpy`, `t4a.jax` and `t4a.torch` take them with their specs.
 """
 
 import itertools
@@ -18,6 +18,7 @@ import numpy as _numpy
 
 from ._library import ArgumentError, ShapeError
 from ._op import Op
+from ._plans import degeneracy
 
 
 @dataclass(frozen=True, init=False)
@@ -222,17 +223,27 @@ def contraction(x, y, axes, is_complex=False):
     return Op.of({"contract": {"plan": plan}}), result
 
 
+# Options of the operation on each matrix.
+_OPTIONS = {"svd": {"vectors": "thin"}, "qr": {"columns": "thin"}, "lq": None, "eigh": {}, "eig": {}}
+
+
 @lru_cache(maxsize=256)
-def factorisation(x, check_gauge=True):
-    """Operation that computes the singular value decomposition of each matrix of x, and the specs of U and Vh, which
-    share a new leg, the last of U and the first of Vh."""
+def factorisation(x, name, is_complex=False, *ties):
+    """Operation that factorises each matrix of x: "svd", "qr", "lq", "eigh" or "eig", and the specs of the results that are
+    tensors. Two of them share a new leg, the last of the first one and the first of the second."""
     smallest = {charge: min(m, n) for charge, (_, m, n) in x.matrices.items()}
     if not smallest:
         raise ArgumentError("a tensor without blocks")
+    square = name in ("eigh", "eig")
+    if square and (x.flux != 0 or tuple(leg.conj for leg in x.legs[: x.rows]) != x.legs[x.rows :]):
+        raise ShapeError(f"graded_{name}: column legs that are the duals of the row legs in this order, and no flux, are required")
     bond = Leg(smallest, False, x.legs[0].modulus)
-    u = Spec([*x.legs[: x.rows], bond.conj], x.rows, 0)
-    vh = Spec([bond, *x.legs[x.rows :]], 1, x.flux)
-    degeneracy = {"tolerance": None, "broadening": None, "check_gauge": bool(check_gauge), "separable": False}
-    plan = {"sizes": [[m, n] for _, m, n in x.matrices.values()], "orders": [list(range(len(smallest)))] * 3}
-    op = {"svd": {"vectors": "thin", "degeneracy": degeneracy}}
-    return Op.of({"by_matrix": {"op": op, "complex": False, "plan": plan}}), u, vh
+    specs = [Spec([*x.legs[: x.rows], bond.conj], x.rows, 0)]
+    if not square:
+        specs.append(Spec([bond, *x.legs[x.rows :]], 1, x.flux))
+    options = _OPTIONS[name]
+    if ties:
+        options = {**options, "degeneracy": degeneracy(*ties)}
+    orders = [list(range(len(smallest)))] * (3 if name == "svd" else 2)
+    plan = {"sizes": [[m, n] for _, m, n in x.matrices.values()], "orders": orders}
+    return Op.of({"by_matrix": {"op": {name: options}, "complex": is_complex, "plan": plan}}), *specs

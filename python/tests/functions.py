@@ -14,6 +14,7 @@ SPECS = (
     Spec([Leg({-1: 1, 0: 2}), Leg({0: 1, 1: 2}), Leg({0: 2, 1: 1}, dual=True)], 1),
     Spec([Leg({0: 2, 1: 1}), Leg({-1: 1, 0: 2}, dual=True)], 1),
 )
+SQUARE = Spec([Leg({-1: 1, 0: 2}), Leg({-1: 1, 0: 2}, dual=True)], 1)
 TARGETS = np.array([0, 2])
 
 
@@ -42,6 +43,26 @@ def of_graded_svd(t, x):
     u, s, vh, left, right = t.graded_svd(x, SPECS[0], check_gauge=False)
     product, _ = t.graded_contract(u, vh, (left, right), ((left.rows,), (0,)))
     return s, product
+
+
+def of_full_svd(t, x):
+    u, s, vh = t.svd(x, full_matrices=True, check_gauge=False)
+    k = s.shape[-1]
+    return (u[..., :k] * s[..., None, :] ** 2) @ h(u[..., :k]), u[..., k:] @ h(u[..., k:])
+
+
+def of_lu_solve(t, a, b):
+    packed, rows = t.lu_factor(a)
+    return t.lu_solve(packed, rows, b), t.lu_solve(packed, rows, b, adjoint=True)
+
+
+def of_graded_spectrum(name):
+    # Independent of the phases of vectors.
+    def of(t, x):
+        e, v, _ = getattr(t, name)(x, SQUARE, check_gauge=False)
+        return e, (v * v.conj()).real
+
+    return of
 
 
 def product(semiring):
@@ -95,10 +116,40 @@ def cases(complex_numbers):
         "lstsq": (lambda t, a, b: t.lstsq(a, b), noise(3, 2), noise(3)),
         "sylvester": (lambda t, a, b, c: t.sylvester(a, b, c), regular(2, 2), regular(1, 1), noise(2, 1)),
         "low_rank": (lambda t, x: t.low_rank(x, 1), noise(2, 2)),
+        "svd with full matrices": (of_full_svd, noise(3, 2)),
+        "svd_function": (lambda t, x: t.svd_function(x, 3), noise(3, 2)),
+        "qr_pivoted": (lambda t, x: t.qr_pivoted(x)[:2], noise(3, 2)),
+        "ql": (lambda t, x: t.ql(x), noise(3, 2)),
+        "rq": (lambda t, x: t.rq(x), noise(2, 3)),
+        "lu": (lambda t, x: t.lu(x)[1:], noise(3, 2)),
+        "lu_factor": (lambda t, x: t.lu_factor(x)[0], noise(2, 3)),
+        "lu_factor full": (lambda t, x: t.lu_factor(x, "full")[0], noise(2, 2, 2)),
+        "lu_solve": (of_lu_solve, regular(2, 3, 3), noise(2, 3, 1)),
+        "cholesky upper": (lambda t, x: t.cholesky(x, upper=True), positive(2)),
+        "hermitian_function exp": (lambda t, x: t.hermitian_function(x, "exp"), noise(2, 2)),
+        "hermitian_function power": (lambda t, x: t.hermitian_function(x, 0.5), positive(2)),
+        "solve from the right": (lambda t, a, b: t.solve(a, b, left=False), regular(2, 2), noise(1, 2)),
+        "solve_triangular with the adjoint": (
+            lambda t, a, b: t.solve_triangular(a, b, unitriangular=True, trans="C"), noise(2, 2), noise(2),
+        ),
+        "solve_triangular from the right": (
+            lambda t, a, b: t.solve_triangular(a, b, upper=True, left=False, trans="C"), regular(2, 2), noise(1, 2),
+        ),
+        "lstsq_min_norm": (lambda t, a, b: t.lstsq_min_norm(a, b), noise(2, 3), noise(2, 1)),
+        "lyapunov": (lambda t, a, c: t.lyapunov(a, c), regular(2, 2), noise(2, 2)),
+        "lyapunov_positive": (lambda t, a, c: t.lyapunov_positive(a, c), positive(2), noise(2, 2)),
+        "matrix_power": (lambda t, x: (t.matrix_power(x, 3), t.matrix_power(x, -1)), regular(2, 2)),
+        "graded_svd": (of_graded_svd, noise(SPECS[0].size)),
+        "graded_qr": (lambda t, x: t.graded_qr(x, SPECS[0])[:2], noise(SPECS[0].size)),
+        "graded_lq": (lambda t, x: t.graded_lq(x, SPECS[0])[:2], noise(SPECS[0].size)),
+        "graded_eigh": (of_graded_spectrum("graded_eigh"), noise(SQUARE.size)),
+        "graded_eig": (of_graded_spectrum("graded_eig"), noise(SQUARE.size) + np.array([4, 1, 0, 0, 7])),
     }  # fmt: skip
     if complex_numbers:
         return all
     return all | {
+        # Of a complex matrix the phases of the columns that complete the basis are arbitrary.
+        "qr complete": (lambda t, x: tuple(y[..., :2] for y in t.qr(x, "complete")), noise(3, 2)),
         **{f"einsum {name}": (product(name), noise(2, 3), noise(3, 2)) for name in ("max_plus", "min_plus", "max_min", "log_sum_exp")},
         "einsum max_mul": (product("max_mul"), abs(noise(2, 3)), abs(noise(3, 2))),
         "softmax": (lambda t, x: t.softmax(x), noise(2, 3)),
@@ -113,11 +164,11 @@ def cases(complex_numbers):
         "lstm": (lambda t, z, w, b: t.lstm(z, w, b), noise(2, 1, 8), noise(2, 8), noise(8)),
         "gru": (lambda t, z, w: t.gru(z, w), noise(2, 1, 6), noise(2, 6)),
         "log_partition": (lambda t, x, w: t.log_partition(x, w, [3, 2]), noise(2, 3, 2), noise(2, 2)),
+        "marginals": (lambda t, x, w: t.marginals(x, w, [3, 2]), noise(2, 3, 2), noise(2, 2)),
         "kalman_filter": (
             lambda t, f, h, y, m: t.kalman_filter(f, t._eye[2], h, t._eye[1], y, m, t._eye[2]),
             noise(2, 2) / 2, noise(1, 2), noise(1, 3, 1), noise(2),
         ),
-        "graded_svd": (of_graded_svd, noise(SPECS[0].size)),
     }  # fmt: skip
 
 

@@ -372,10 +372,26 @@ def test_fork():
 def test_operations_are_made_once_for_each_set_of_options():
     from t4a import _plans
 
-    made = {gauge: _plans.of_matrices("svd", False, vectors="thin", degeneracy=gauge) for gauge in (True, False)}
+    ties = {gauge: _plans.ties(gauge, None, None, False) for gauge in (True, False)}
+    made = {gauge: _plans.of_matrices("svd", False, vectors="thin", degeneracy=ties[gauge]) for gauge in (True, False)}
     assert all(f'"check_gauge":{str(gauge).lower()}' in op.text for gauge, op in made.items())
-    assert _plans.of_matrices("svd", False, vectors="thin", degeneracy=True) is made[True]
-    assert _plans.of_matrices("svd", True, vectors="thin", degeneracy=True) != made[True]
+    assert _plans.of_matrices("svd", False, vectors="thin", degeneracy=ties[True]) is made[True]
+    assert _plans.of_matrices("svd", True, vectors="thin", degeneracy=ties[True]) != made[True]
     op = Op.einsum([[1, 2], [2, 3]], [(2, 2), (2, 2)], [1, 3])
     assert op.vjp([True], [True, False]) is op.vjp([1], [1, 0]) and op.vjp([True], [False, True]) != op.vjp([True], [True, False])
     assert op.jvp([True, False]) is op.jvp([True, False])
+
+
+def test_marginals_are_sums_over_all_tags():
+    emissions, transitions, lengths = rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 2)), [3, 2]
+    found = tn.crf.marginals(emissions, transitions, lengths)
+    for b, n in enumerate(lengths):
+        want, total = np.zeros((3, 2)), 0
+        for tags in itertools.product(range(2), repeat=n):
+            score = sum(emissions[b, t, y] for t, y in enumerate(tags)) + sum(transitions[y, z] for y, z in zip(tags, tags[1:]))
+            total += np.exp(score)
+            for t, y in enumerate(tags):
+                want[t, y] += np.exp(score)
+        np.testing.assert_allclose(found[b], want / total, atol=1e-12)
+    with pytest.raises(t4a.T4aError):
+        tn.crf.marginals(emissions[0], transitions)

@@ -63,6 +63,51 @@ def test_svd(spec):
     np.testing.assert_allclose(a.T @ a, np.eye(k), atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("spec", [spec for pair in SPECS for spec in pair])
+def test_factors_contract_to_the_tensor(spec, dtype):
+    x = rng.normal(size=spec.size).astype(dtype)
+    x = x + 1j * rng.normal(size=spec.size) if dtype is complex else x
+    u, s, vh, left, right = tn.graded_svd(x, spec)
+    columns = int(np.prod(spec.shape[spec.rows :]))
+    k = left.shape[-1]
+    product = left.to_dense(u).reshape(-1, k) * s @ right.to_dense(vh).reshape(k, columns)
+    np.testing.assert_allclose(product.reshape(spec.shape), spec.to_dense(x), atol=1e-12)
+    for name in ("graded_qr", "graded_lq"):
+        a, b, left, right = getattr(tn, name)(x, spec)
+        assert a.dtype == b.dtype == x.dtype
+        product, found = tn.graded_contract(a, b, (left, right), ((left.rows,), (0,)))
+        assert found == spec
+        np.testing.assert_allclose(product, x, atol=1e-12)
+        q, own = (a, left) if name == "graded_qr" else (b, right)
+        q = own.to_dense(q).reshape((-1, k) if name == "graded_qr" else (k, -1))
+        gram = q.conj().T @ q if name == "graded_qr" else q @ q.conj().T
+        np.testing.assert_allclose(gram, np.eye(k), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("modulus", [0, 3])
+def test_eigenvalues_are_those_of_dense_arrays(modulus, dtype):
+    legs = [Leg({0: 2, 1: 1}, modulus=modulus), Leg({0: 1, 1: 1, 2: 2}, True, modulus)]
+    spec = Spec([*legs, *(leg.conj for leg in legs)], 2)
+    x = rng.normal(size=spec.size).astype(dtype)
+    x = x + 1j * rng.normal(size=spec.size) if dtype is complex else x
+    n = legs[0].size * legs[1].size
+    a = spec.to_dense(x).reshape(n, n)
+    hermitian = spec.from_dense(((a + a.conj().T) / 2).reshape(spec.shape))
+    e, v, own = tn.graded_eigh(x, spec)
+    v = own.to_dense(v).reshape(n, n)
+    np.testing.assert_allclose(spec.to_dense(hermitian).reshape(n, n) @ v, v * e, atol=1e-12)
+    np.testing.assert_allclose(np.sort(e), np.linalg.eigvalsh((a + a.conj().T) / 2), atol=1e-12)
+    e, v, own = tn.graded_eig(x, spec)
+    v = own.to_dense(v).reshape(n, n)
+    np.testing.assert_allclose(a @ v, v * e, atol=1e-11)
+    np.testing.assert_allclose(np.sort_complex(e), np.sort_complex(np.linalg.eigvals(a)), atol=1e-11)
+    for name in ("graded_eigh", "graded_eig"):
+        with pytest.raises(t4a.ShapeError, match=f"{name}.*duals"):
+            getattr(tn, name)(np.ones(Spec(spec.legs, 1).size), Spec(spec.legs, 1))
+
+
 def test_gradients_in_torch():
     torch = pytest.importorskip("torch")
     import t4a.torch as tt

@@ -52,7 +52,7 @@ def operations(name, kind):
         return tt.apply(op, *tensors)
 
     name_of, cast = (lambda dtype: str(dtype).removeprefix("torch.")), (lambda x, name: x.to(getattr(torch, name)))
-    recorded = functions.flavour(_functions.build(record, torch.as_tensor, name_of, cast), torch.tensor)
+    recorded = functions.flavour(_functions.build(record, torch.as_tensor, name_of, cast, arrays=torch), torch.tensor)
     f, operands = functions.case(name, kind)
     f(recorded, *map(torch.tensor, operands))
     assert seen

@@ -2,8 +2,7 @@
 
 import numpy as _numpy
 
-from . import _functions
-from ._op import Op
+from .. import _functions
 
 
 def _asarray(x):
@@ -55,4 +54,7 @@ def _name(dtype):
     return str(dtype).removeprefix("torch.")
 
 
-globals().update(_functions.build(apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()]))
+_FUNCTIONS = _functions.build(apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()], arrays=_numpy)
+globals().update(_FUNCTIONS)
+
+from . import crf, linalg, scan  # noqa: E402

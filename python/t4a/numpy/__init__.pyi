@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import numpy
 
+from . import crf as crf, linalg as linalg, scan as scan
+
 from t4a import Op
 from t4a.structured import Spec
 
@@ -14,12 +16,17 @@ def apply(op: Op, *arrays: Like) -> list[Array]: ...
 def vjp(op: Op, arrays: Sequence[Like], cotangents: Sequence[Like | None]) -> list[Array | None]: ...
 def jvp(op: Op, arrays: Sequence[Like], tangents: Sequence[Like | None]) -> tuple[list[Array], list[Array]]: ...
 
-def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", memory: int | None = None) -> Array:
+def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> Array:
     """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
     `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
     `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
-    bytes of intermediate tensors; contractions that need more are sliced."""
+    bytes of intermediate tensors; contractions that need more are sliced.
+
+    `optimize`: the search for a contraction order. True, "auto" or "greedy": greedy searches, improved in subtrees, no longer
+    than one contraction takes. "optimal": the least number of multiplications, for up to 12 operands. "annealing":
+    seconds of search. False: from left to right. Or a path as of `opt_einsum.contract_path` and `numpy.einsum_path`,
+    `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product."""
 
 def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> tuple[Array, dict[str | int, Array]]:
     """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
@@ -44,39 +51,54 @@ def log_softmax(x: Like, axis: int = -1) -> Array:
 def cross_entropy(logits: Like, targets: Like) -> Array:
     """-log_softmax(logits)[target] of each row; `logits` [n, classes], `targets` [n]."""
 
-def svd(x: Like, check_gauge: bool = True) -> tuple[Array, Array, Array]:
-    """U [..., m, k], S [..., k], Vh [..., k, n] with k = min(m, n).
+def svd(x: Like, full_matrices: bool = False, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Array]:
+    """U [..., m, k], S [..., k], Vh [..., k, n]; with `full_matrices` U [..., m, m] and Vh [..., n, n].
 
     A derivative that depends on the arbitrary phases or basis of the vectors raises GaugeError. Second derivatives
     of complex matrices need `check_gauge=False`: the tape computes them in parts, which may depend on the phases
-    although their sum does not."""
+    although their sum does not.
+
+    `tolerance`: gaps up to this fraction of the largest value are ties, by default those up to rounding. `separable`:
+    quotients at ties are zero, right for losses of subspaces of tied vectors and of values, but not for products
+    of both; otherwise losses of tied vectors raise GaugeError. `broadening`: quotients 1/x are x/(x^2 + w^2), w this
+    fraction of the largest value."""
 
 def svdvals(x: Like) -> Array:
     """Singular values [..., k]."""
 
-def qr(x: Like) -> tuple[Array, Array]:
-    """Q [..., m, k], R [..., k, n]; the diagonal of R is nonnegative."""
+def svd_function(x: Like, function: Literal["exp", "log"] | float) -> Array:
+    """U f(S) Vh [..., m, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for s^p."""
 
-def lq(x: Like) -> tuple[Array, Array]:
-    """L [..., m, k] and Q [..., k, n] with x = L Q; the diagonal of L is nonnegative."""
+def qr_pivoted(x: Like, mode: Literal["reduced", "complete"] = "reduced") -> tuple[Array, Array, Array]:
+    """Q and R as of `qr`, and the permutation p [..., n] of columns with x[..., :, p] = Q R."""
 
-def cholesky(x: Like) -> Array:
-    """The lower factor [..., n, n] of (x + xH)/2."""
+def ql(x: Like) -> tuple[Array, Array]:
+    """Q [..., m, k] and L [..., k, n] with x = Q L; L is lower trapezoidal, aligned to the last column."""
 
-def eigh(x: Like, check_gauge: bool = True) -> tuple[Array, Array]:
-    """Eigenvalues [..., n] and vectors [..., n, n] of (x + xH)/2. `check_gauge`: as for `svd`."""
+def rq(x: Like) -> tuple[Array, Array]:
+    """R [..., m, k] and Q [..., k, n] with x = R Q; R is upper trapezoidal, aligned to the last row."""
+
+def lu(x: Like) -> tuple[Array, Array, Array]:
+    """P [..., m, m], L [..., m, k] and U [..., k, n] with x = P L U: a permutation, a unit lower and an upper trapezoid."""
+
+def cholesky(x: Like, upper: bool = False) -> Array:
+    """The lower factor L [..., n, n] of (x + xH)/2 = L LH, or the upper one U with (x + xH)/2 = UH U."""
+
+def eigh(x: Like, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array]:
+    """Eigenvalues [..., n] and vectors [..., n, n] of (x + xH)/2. Options: as for `svd`."""
 
 def eigvalsh(x: Like) -> Array:
     """Eigenvalues [..., n] of (x + xH)/2."""
 
-def eig(x: Like, check_gauge: bool = True) -> tuple[Array, Array]:
-    """Eigenvalues [..., n] and vectors [..., n, n] of x, complex. `check_gauge`: as for `svd`."""
+def eig(x: Like, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array]:
+    """Eigenvalues [..., n] and vectors [..., n, n] of x, complex. Options: as for `svd`."""
 
 def eigvals(x: Like) -> Array:
     """Eigenvalues [..., n] of x, complex."""
 
-def inv(x: Like) -> Array:
-    """The inverse of x [..., n, n]."""
+def hermitian_function(x: Like, function: Literal["exp", "log"] | float) -> Array:
+    """f((x + xH)/2) [..., n, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for the
+    power p."""
 
 def det(x: Like) -> Array:
     """The determinant [...]."""
@@ -84,17 +106,20 @@ def det(x: Like) -> Array:
 def slogdet(x: Like) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value of the determinant, [...] each."""
 
-def solve(a: Like, b: Like) -> Array:
-    """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b."""
-
-def solve_triangular(a: Like, b: Like, upper: bool = False) -> Array:
-    """As `solve`, with the lower or upper triangle of `a`; the other elements are not read."""
+def matrix_power(x: Like, n: int) -> Array:
+    """x^n of matrices [..., n, n]; for negative n powers of the inverse."""
 
 def lstsq(a: Like, b: Like) -> Array:
     """x [..., n, k] with minimal |a x - b|: `a` [..., m, n] of full rank, `b` [..., m, k], or [m] if `a` is a single matrix."""
 
-def sylvester(a: Like, b: Like, c: Like) -> Array:
-    """The solution x [..., m, n] of a x + x b = c: `a` [..., m, m], `b` [..., n, n]."""
+def lstsq_min_norm(a: Like, b: Like, rtol: float | None = None) -> Array:
+    """As `lstsq` for `a` of any rank: the solution of minimal norm, pinv(a, rtol) b."""
+
+def lyapunov(a: Like, c: Like) -> Array:
+    """The solution x of a x + x aH = c, [..., n, n] each."""
+
+def lyapunov_positive(a: Like, c: Like) -> Array:
+    """The solution x of a x + x a = c, [..., n, n] each, for (a + aH)/2 that is positive definite instead of a."""
 
 def pinv(x: Like, rtol: float | None = None) -> Array:
     """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
@@ -112,7 +137,36 @@ def logm(x: Like) -> Array:
     """The principal logarithm of matrices [..., n, n]."""
 
 def polar(x: Like, side: Literal["right", "left"] = "right") -> tuple[Array, Array]:
-    """U [..., n, n] and P [..., n, n] with x = U P, or x = P U for side "left"."""
+    """U [..., m, n] and P [..., n, n] with x = U P, or P [..., m, m] and x = P U for side "left"."""
+
+def inv(x: Like) -> Array:
+    """The inverse of x [..., n, n]."""
+
+def lq(x: Like) -> tuple[Array, Array]:
+    """L [..., m, k] and Q [..., k, n] with x = L Q; the diagonal of L is nonnegative."""
+
+def lu_factor(x: Like, pivoting: Literal["partial", "full"] = "partial") -> tuple[Array, ...]:
+    """Packed factors [..., m, n] and the permutation p [..., m] of rows with x[..., p, :] = L U: U on and above the
+    diagonal, L with a unit diagonal below. With `pivoting="full"` also that of columns q [..., n], x[p][:, q] = L U."""
+
+def lu_solve(packed: Like, rows: Like, b: Like, adjoint: bool = False) -> Array:
+    """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
+    `b` [..., n, k], or [n] for a single matrix."""
+
+def qr(x: Like, mode: Literal["reduced", "complete"] = "reduced") -> tuple[Array, Array]:
+    """Q [..., m, k], R [..., k, n]; with `mode="complete"` Q [..., m, m], R [..., m, n]. The diagonal of R is
+    nonnegative. Losses that depend on the basis of the columns beyond k have no derivative and raise GaugeError."""
+
+def solve(a: Like, b: Like, left: bool = True) -> Array:
+    """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b.
+    Without `left` that of x a = b, `b` [..., k, n] or [n]."""
+
+def solve_triangular(a: Like, b: Like, upper: bool = False, left: bool = True, unitriangular: bool = False, trans: Literal["N", "T", "C"] = "N") -> Array:
+    """As `solve`, with the lower or upper triangle of `a`; the other elements are not read. `unitriangular`: the diagonal
+    is 1 and not read either. `trans`: "N" for a, "T" for its transpose, "C" for aH."""
+
+def sylvester(a: Like, b: Like, c: Like) -> Array:
+    """The solution x [..., m, n] of a x + x b = c: `a` [..., m, m], `b` [..., n, n]."""
 
 def cumsum(x: Like, axis: int = 0, reverse: bool = False) -> Array:
     """Cumulative sums along an axis; the result has the shape of x."""
@@ -147,22 +201,42 @@ def gru(z: Like, weight: Like, bias: Like | None = None, reverse: bool = False) 
     """States h [n, batch, width] of a GRU with zero initial states. `z` [n, batch, 3 width]: products of the inputs with
     their weights; `weight` [width, 3 width] and `bias` [3 width]: recurrent weights; gates in the order r, z, n."""
 
-def log_partition(emissions: Like, transitions: Like, lengths: Sequence[int] | Any | None = None) -> Array:
-    """ln Z of a linear chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
-
-    `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
-    sequence. The derivatives with respect to the emissions are the marginal probabilities of the tags."""
-
 def kalman_filter(transition: Like, process: Like, observation: Like, noise: Like, y: Like, mean: Like, covariance: Like) -> tuple[Array, Array, Array]:
     """Means [batch, n, d], covariances [n, d, d] and log-likelihoods [batch, n] of the Kalman filter.
 
     x_t = transition x_(t-1) + noise of covariance `process`, y_t = observation x_t + noise of covariance `noise`;
     `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric."""
 
+def log_partition(emissions: Like, transitions: Like, lengths: Sequence[int] | Any | None = None) -> Array:
+    """ln Z of a linear chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
+
+    `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
+    sequence. The derivatives with respect to the emissions are the marginal probabilities of the tags."""
+
+def marginals(emissions: Like, transitions: Like, lengths: Sequence[int] | Any | None = None) -> Array:
+    """Probabilities of the tags, [batch, length, tags], with the operands of `log_partition`; zero after the end of a
+    sequence."""
+
 def graded_contract(x: Like, y: Like, specs: tuple[Spec, Spec], axes: tuple[Sequence[int], Sequence[int]]) -> tuple[Array, Spec]:
     """Contraction of legs `axes[0]` of x with legs `axes[1]` of y, for two symmetric tensors as flat arrays with their
     `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
 
-def graded_svd(x: Like, spec: Spec, check_gauge: bool = True) -> tuple[Array, Array, Array, Spec, Spec]:
-    """U, S and Vh of a real symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
-    new leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
+def graded_svd(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Array, Spec, Spec]:
+    """U, S and Vh of a symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
+    new leg, the last of U and the first of Vh; S [k] in the order of that leg. Options: as for `svd`."""
+
+def graded_qr(x: Like, spec: Spec) -> tuple[Array, Array, Spec, Spec]:
+    """Q and R of a symmetric tensor as a map from column legs to row legs, and their specs, which share a new leg, the
+    last of Q and the first of R. The diagonal of each matrix of R is nonnegative."""
+
+def graded_lq(x: Like, spec: Spec) -> tuple[Array, Array, Spec, Spec]:
+    """L and Q of a symmetric tensor as a map from column legs to row legs, and their specs, which share a new leg, the
+    last of L and the first of Q. The diagonal of each matrix of L is nonnegative."""
+
+def graded_eigh(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Spec]:
+    """Eigenvalues [n], ascending for each charge, eigenvectors V and the spec of V, whose last leg is new, of the Hermitian
+    part of a symmetric tensor as a map: without flux, its column legs the duals of its row legs in the same order.
+    Options: as for `svd`."""
+
+def graded_eig(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Spec]:
+    """As `graded_eigh` for any map: eigenvalues and eigenvectors, complex, and the spec of the eigenvectors."""

@@ -15,9 +15,13 @@ _FUNCTIONS = _functions.build(
     kind=1,
     detach=_torch.Tensor.detach,
     planned=planned,
+    arrays=_torch,
 )
 # Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator. Functions of specs,
 # which are no values of a graph, are traced.
 _recorded = lambda name, f: f if name.startswith("graded_") else _torch.compiler.allow_in_graph(f)
-globals().update({name: _recorded(name, f) for name, f in _FUNCTIONS.items()})
+_FUNCTIONS = {name: _recorded(name, f) for name, f in _FUNCTIONS.items()}
+globals().update(_FUNCTIONS)
 _torch.compiler.allow_in_graph(apply)
+
+from . import crf, linalg, scan  # noqa: E402

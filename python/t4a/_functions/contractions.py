@@ -1,0 +1,62 @@
+"""Contractions over semirings, and normalisations along an axis."""
+
+from .. import _orders as orders, _plans as plans
+
+
+def functions(call, asarray):
+    """The functions of this module, from `call` and the conversion of operands."""
+
+    def labelled(subscripts):
+        return subscripts if isinstance(subscripts, str) else tuple(map(tuple, subscripts))
+
+    def einsum(subscripts, *operands, semiring="standard", memory=None, optimize=True):
+        """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
+        `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
+
+        `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
+        bytes of intermediate tensors; contractions that need more are sliced.
+
+        `optimize`: the search for a contraction order. True, "auto" or "greedy": greedy searches, improved in subtrees, no longer
+        than one contraction takes. "optimal": the least number of multiplications, for up to 12 operands. "annealing":
+        seconds of search. False: from left to right. Or a path as of `opt_einsum.contract_path` and `numpy.einsum_path`,
+        `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product.
+        """
+        return call(plans.einsum, operands, labelled(subscripts), semiring, memory, orders.order(optimize))
+
+    def argmax_einsum(subscripts, *operands, semiring="max_plus"):
+        """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
+        each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
+        one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative."""
+        operands, subscripts = tuple(map(asarray, operands)), labelled(subscripts)
+        value, number = call(plans.optimal, operands, "argmax", subscripts, semiring)
+        indices = {}
+        for label, size in reversed(plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands]).items()):
+            # The remainder of -1 is size - 1, and its quotient is -1.
+            indices[label] = number % max(size, 1) - (number < 0) * max(size, 1)
+            number = number // max(size, 1)
+        return value, dict(reversed(indices.items()))
+
+    def counting_einsum(subscripts, *operands, semiring="max_plus"):
+        """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
+        it, `int64` of the shape of the result. No derivative."""
+        return call(plans.optimal, operands, "count", labelled(subscripts), semiring)
+
+    def k_best_einsum(subscripts, *operands, k, semiring="max_plus"):
+        """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
+        preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
+        derivative."""
+        return call(plans.optimal, operands, ("best", k), labelled(subscripts), semiring)
+
+    def softmax(x, axis=-1):
+        """exp(x) / sum exp(x) along an axis."""
+        return call(plans.along, (x,), "softmax", axis)
+
+    def log_softmax(x, axis=-1):
+        """x - ln sum exp(x) along an axis."""
+        return call(plans.along, (x,), "log_softmax", axis)
+
+    def cross_entropy(logits, targets):
+        """-log_softmax(logits)[target] of each row; `logits` [n, classes], `targets` [n]."""
+        return call(plans.cross_entropy, (logits, targets))
+
+    return locals()

@@ -1,0 +1,213 @@
+"""Linear algebra. Batch axes precede the two axes of a matrix, [..., m, n]; k = min(m, n). xH is the conjugate transpose.
+
+Options of ties of singular values or eigenvalues, which concern derivatives only, are those of `svd`.
+"""
+
+from .. import _plans as plans
+from .._library import ArgumentError, ShapeError
+
+
+def functions(call, asarray, arrays):
+    """The functions of this module, from `call`, the conversion of operands, and the module of array functions."""
+
+    transposed = lambda x: x.swapaxes(-1, -2)
+    adjoint = lambda x: x.swapaxes(-1, -2).conj()
+
+    def svd(x, full_matrices=False, *, check_gauge=True, tolerance=None, broadening=None, separable=False):
+        """U [..., m, k], S [..., k], Vh [..., k, n]; with `full_matrices` U [..., m, m] and Vh [..., n, n].
+
+        A derivative that depends on the arbitrary phases or basis of the vectors raises GaugeError. Second derivatives
+        of complex matrices need `check_gauge=False`: the tape computes them in parts, which may depend on the phases
+        although their sum does not.
+
+        `tolerance`: gaps up to this fraction of the largest value are ties, by default those up to rounding. `separable`:
+        quotients at ties are zero, right for losses of subspaces of tied vectors and of values, but not for products
+        of both; otherwise losses of tied vectors raise GaugeError. `broadening`: quotients 1/x are x/(x^2 + w^2), w this
+        fraction of the largest value.
+        """
+        ties = plans.ties(check_gauge, tolerance, broadening, separable)
+        return call(plans.svd, (x,), bool(full_matrices), ties)
+
+    def svdvals(x):
+        """Singular values [..., k]."""
+        return call(plans.matrices, (x,), "svdvals")
+
+    def svd_function(x, function):
+        """U f(S) Vh [..., m, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for s^p."""
+        return call(plans.function, (x,), "svd_function", plans.elementary(function))
+
+    def qr(x, mode="reduced"):
+        """Q [..., m, k], R [..., k, n]; with `mode="complete"` Q [..., m, m], R [..., m, n]. The diagonal of R is
+        nonnegative. Losses that depend on the basis of the columns beyond k have no derivative and raise GaugeError."""
+        return call(plans.qr, (x,), "qr", mode)
+
+    def qr_pivoted(x, mode="reduced"):
+        """Q and R as of `qr`, and the permutation p [..., n] of columns with x[..., :, p] = Q R."""
+        return call(plans.qr, (x,), "qr_pivoted", mode)
+
+    def lq(x):
+        """L [..., m, k] and Q [..., k, n] with x = L Q; the diagonal of L is nonnegative."""
+        return call(plans.matrices, (x,), "lq")
+
+    def ql(x):
+        """Q [..., m, k] and L [..., k, n] with x = Q L; L is lower trapezoidal, aligned to the last column."""
+        q, r = qr(arrays.flip(asarray(x), (-1,)))
+        return arrays.flip(q, (-1,)), arrays.flip(r, (-2, -1))
+
+    def rq(x):
+        """R [..., m, k] and Q [..., k, n] with x = R Q; R is upper trapezoidal, aligned to the last row."""
+        l, q = lq(arrays.flip(asarray(x), (-2,)))
+        return arrays.flip(l, (-2, -1)), arrays.flip(q, (-2,))
+
+    def lu_factor(x, pivoting="partial"):
+        """Packed factors [..., m, n] and the permutation p [..., m] of rows with x[..., p, :] = L U: U on and above the
+        diagonal, L with a unit diagonal below. With `pivoting="full"` also that of columns q [..., n], x[p][:, q] = L U."""
+        return call(plans.lu_factor, (x,), pivoting)
+
+    def lu(x):
+        """P [..., m, m], L [..., m, k] and U [..., k, n] with x = P L U: a permutation, a unit lower and an upper trapezoid."""
+        packed, rows = lu_factor(x)
+        m, n = packed.shape[-2:]
+        unit = lambda *shape: arrays.eye(*shape, dtype=packed.dtype)
+        l = arrays.tril(packed[..., :, : min(m, n)], -1) + unit(m, min(m, n))
+        return transposed(unit(m, m)[rows]), l, arrays.triu(packed[..., : min(m, n), :])
+
+    def lu_solve(packed, rows, b, adjoint=False):
+        """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
+        `b` [..., n, k], or [n] for a single matrix."""
+        rows, b = asarray(rows), asarray(b)
+        if len(b.shape) == 1:
+            return lu_solve(packed, rows, b[:, None], adjoint)[:, 0]
+        if len(rows.shape) + 1 != len(b.shape) or rows.shape[-1] != b.shape[-2]:
+            raise ShapeError(f"lu_solve: a permutation of shape {tuple(rows.shape)} for a right-hand side of shape {tuple(b.shape)}")
+        take = getattr(arrays, "take_along_dim", None) or arrays.take_along_axis
+        if adjoint:
+            y = solve_triangular(packed, b, upper=True, trans="C")
+            z = solve_triangular(packed, y, unitriangular=True, trans="C")
+            return take(z, arrays.argsort(rows)[..., None], -2)
+        y = solve_triangular(packed, take(b, rows[..., None], -2), unitriangular=True)
+        return solve_triangular(packed, y, upper=True)
+
+    def cholesky(x, upper=False):
+        """The lower factor L [..., n, n] of (x + xH)/2 = L LH, or the upper one U with (x + xH)/2 = UH U."""
+        factor = call(plans.matrices, (x,), "cholesky")
+        return adjoint(factor) if upper else factor
+
+    def eigh(x, *, check_gauge=True, tolerance=None, broadening=None, separable=False):
+        """Eigenvalues [..., n] and vectors [..., n, n] of (x + xH)/2. Options: as for `svd`."""
+        return call(plans.spectrum, (x,), "eigh", plans.ties(check_gauge, tolerance, broadening, separable))
+
+    def eigvalsh(x):
+        """Eigenvalues [..., n] of (x + xH)/2."""
+        return call(plans.matrices, (x,), "eigvalsh")
+
+    def eig(x, *, check_gauge=True, tolerance=None, broadening=None, separable=False):
+        """Eigenvalues [..., n] and vectors [..., n, n] of x, complex. Options: as for `svd`."""
+        return call(plans.spectrum, (x,), "eig", plans.ties(check_gauge, tolerance, broadening, separable))
+
+    def eigvals(x):
+        """Eigenvalues [..., n] of x, complex."""
+        return call(plans.matrices, (x,), "eigvals")
+
+    def hermitian_function(x, function):
+        """f((x + xH)/2) [..., n, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for the
+        power p."""
+        return call(plans.function, (x,), "hermitian_function", plans.elementary(function))
+
+    def inv(x):
+        """The inverse of x [..., n, n]."""
+        return call(plans.matrices, (x,), "inv")
+
+    def det(x):
+        """The determinant [...]."""
+        return call(plans.matrices, (x,), "det")
+
+    def slogdet(x):
+        """Sign and logarithm of the absolute value of the determinant, [...] each."""
+        return call(plans.matrices, (x,), "slogdet")
+
+    def matrix_power(x, n):
+        """x^n of matrices [..., n, n]; for negative n powers of the inverse."""
+        x, n = asarray(x), int(n)
+        if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+            raise ShapeError(f"matrix_power: square matrices are required, given the shape {tuple(x.shape)}")
+        if n == 0:
+            return arrays.eye(x.shape[-1], dtype=x.dtype) + arrays.zeros_like(x)
+        square, power, n = inv(x) if n < 0 else x, None, abs(n)
+        while True:
+            if n % 2:
+                power = square if power is None else product(power, square)
+            n //= 2
+            if n == 0:
+                return power
+            square = product(square, square)
+
+    product = lambda x, y: call(plans.einsum, (x, y), "...ij,...jk->...ik", "standard", None, None)
+
+    def solve(a, b, left=True):
+        """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b.
+        Without `left` that of x a = b, `b` [..., k, n] or [n]."""
+        return call(plans.system, (a, b), "solve") if left else turned(solve, a, b)
+
+    def solve_triangular(a, b, upper=False, left=True, unitriangular=False, trans="N"):
+        """As `solve`, with the lower or upper triangle of `a`; the other elements are not read. `unitriangular`: the diagonal
+        is 1 and not read either. `trans`: "N" for a, "T" for its transpose, "C" for aH."""
+        if not left:
+            # x op(a) = b is op(a)T xT = bT.
+            if trans == "C":
+                return turned(lambda a, b: solve_triangular(a, b, upper, True, unitriangular), asarray(a).conj(), b, False)
+            other = {"N": "T", "T": "N"}.get(trans, trans)
+            return turned(lambda a, b: solve_triangular(a, b, upper, True, unitriangular, other), a, b, False)
+        return call(plans.triangular, (a, b), bool(upper), bool(unitriangular), trans)
+
+    def turned(solution, a, b, transpose=True):
+        b = asarray(b)
+        a = transposed(asarray(a)) if transpose else a
+        return solution(a, b) if len(b.shape) == 1 else transposed(solution(a, transposed(b)))
+
+    def lstsq(a, b):
+        """x [..., n, k] with minimal |a x - b|: `a` [..., m, n] of full rank, `b` [..., m, k], or [m] if `a` is a single matrix."""
+        return call(plans.system, (a, b), "lstsq")
+
+    def lstsq_min_norm(a, b, rtol=None):
+        """As `lstsq` for `a` of any rank: the solution of minimal norm, pinv(a, rtol) b."""
+        return call(plans.minimal_norm, (a, b), rtol)
+
+    def sylvester(a, b, c):
+        """The solution x [..., m, n] of a x + x b = c: `a` [..., m, m], `b` [..., n, n]."""
+        return call(plans.matrices, (a, b, c), "sylvester")
+
+    def lyapunov(a, c):
+        """The solution x of a x + x aH = c, [..., n, n] each."""
+        a = asarray(a)
+        return sylvester(a, adjoint(a), c)
+
+    def lyapunov_positive(a, c):
+        """The solution x of a x + x a = c, [..., n, n] each, for (a + aH)/2 that is positive definite instead of a."""
+        return call(plans.matrices, (a, c), "lyapunov_positive")
+
+    def pinv(x, rtol=None):
+        """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
+        return call(plans.matrices_with_cutoff, (x,), "pinv", rtol)
+
+    def low_rank(x, rank):
+        """The matrix of this rank that is closest to x [..., m, n]. Its derivative needs no gaps of singular values up to `rank`."""
+        return call(plans.low_rank, (x,), int(rank))
+
+    def expm(x):
+        """The exponential of matrices [..., n, n]."""
+        return call(plans.matrices, (x,), "expm")
+
+    def sqrtm(x):
+        """The principal square root of matrices [..., n, n]."""
+        return call(plans.matrices, (x,), "sqrtm")
+
+    def logm(x):
+        """The principal logarithm of matrices [..., n, n]."""
+        return call(plans.matrices, (x,), "logm")
+
+    def polar(x, side="right"):
+        """U [..., m, n] and P [..., n, n] with x = U P, or P [..., m, m] and x = P U for side "left"."""
+        return call(plans.polar, (x,), side)
+
+    return locals()
