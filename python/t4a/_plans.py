@@ -19,6 +19,7 @@ def fraction(name, x):
     return float(x)
 
 
+@lru_cache(maxsize=512)
 def ties(check_gauge, tolerance, broadening, separable):
     """Options of derivatives at ties of singular values or eigenvalues."""
     return bool(check_gauge), fraction("tolerance", tolerance), fraction("broadening", broadening), bool(separable)

@@ -139,6 +139,13 @@ def cases(complex_numbers):
         "lyapunov": (lambda t, a, c: t.lyapunov(a, c), regular(2, 2), noise(2, 2)),
         "lyapunov_positive": (lambda t, a, c: t.lyapunov_positive(a, c), positive(2), noise(2, 2)),
         "matrix_power": (lambda t, x: (t.matrix_power(x, 3), t.matrix_power(x, -1)), regular(2, 2)),
+        "householder_product": (lambda t, v, tau: t.householder_product(v, tau), noise(2, 3, 2), noise(2, 2)),
+        "matrix_norm": (
+            lambda t, x: tuple(t.matrix_norm(x, ord) for ord in ("fro", "nuc", 2, 1, -1, np.inf)), noise(2, 2, 3),
+        ),
+        "cond": (lambda t, x: (t.cond(x), t.cond(x, "fro")), regular(2, 2)),
+        "tensorsolve": (lambda t, a, b: t.tensorsolve(a, b), regular(4, 4).reshape(2, 2, 4), noise(2, 2)),
+        "tensorinv": (lambda t, x: t.tensorinv(x, 1), regular(4, 4).reshape(4, 2, 2)),
         "graded_svd": (of_graded_svd, noise(SPECS[0].size)),
         "graded_qr": (lambda t, x: t.graded_qr(x, SPECS[0])[:2], noise(SPECS[0].size)),
         "graded_lq": (lambda t, x: t.graded_lq(x, SPECS[0])[:2], noise(SPECS[0].size)),

@@ -21,7 +21,7 @@ PARAMETERS = {
     "k": "int", "n": "int", "axis": "int", "rank": "int", "upper": "bool", "reverse": "bool", "full_matrices": "bool",
     "check_gauge": "bool", "tolerance": "float | None", "broadening": "float | None", "separable": "bool", "rtol": "float | None",
     "function": 'Literal["exp", "log"] | float', "mode": 'Literal["reduced", "complete"]', "pivoting": 'Literal["partial", "full"]',
-    "left": "bool", "unitriangular": "bool", "trans": 'Literal["N", "T", "C"]', "adjoint": "bool",
+    "left": "bool", "ord": 'Literal["fro", "nuc"] | float', "p": 'Literal["fro", "nuc"] | float', "ind": "int", "unitriangular": "bool", "trans": 'Literal["N", "T", "C"]', "adjoint": "bool",
     "side": 'Literal["right", "left"]', "lengths": "Sequence[int] | Any | None",
     "spec": "Spec", "specs": "tuple[Spec, Spec]", "exclusive": "bool", "bias": "Like | None", "axes": "tuple[Sequence[int], Sequence[int]]",
 }  # fmt: skip

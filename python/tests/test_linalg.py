@@ -34,6 +34,25 @@ def operations_of_the_library():
     return {re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower() for name in names}
 
 
+# Functions of Rust that are options of others here, and those that every framework has.
+OPTIONS = {
+    "lu_full": "lu_factor", "qr_complete": "qr", "svd_full": "svd", "cholesky_upper": "cholesky", "solve_right": "solve",
+    "solve_triangular_right": "solve_triangular",
+}  # fmt: skip
+OF_FRAMEWORKS = {"diag", "diag_embed", "trace", "norm", "lstsq_residuals"}
+# The first columns and values of `svd`; the inverse of `cond`.
+OF_OTHERS = {"svd_truncated", "rcond"}
+
+
+def test_every_function_of_rust_has_a_name():
+    text = "".join(path.read_text() for path in (ROOT / "linalg/src/user").glob("*.rs"))
+    names = set(re.findall(r"^pub fn (\w+)", text, flags=re.MULTILINE))
+    # Statuses, tangents, options of derivatives, and tensors as matrices.
+    names = {name for name in names if not name.endswith(("_ex", "_jvp", "_with", "_left_dims"))}
+    assert len(names) > 40
+    assert {OPTIONS.get(name, name) for name in names - OF_FRAMEWORKS - OF_OTHERS} <= set(linalg.__all__)
+
+
 def test_every_operation_has_a_function(monkeypatch):
     seen, made = set(), _plans.of_matrices
 
@@ -163,6 +182,30 @@ def test_derivatives_at_ties():
     assert np.isfinite(broad).all()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_norms_and_tensors(dtype):
+    near = lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+    x, square = noise(2, 4, 3, dtype=dtype), noise(2, 3, 3, dtype=dtype)
+    for ord in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+        near(linalg.matrix_norm(x, ord), np.linalg.norm(x, ord, (-2, -1)))
+        near(linalg.cond(square, ord), np.linalg.cond(square, ord))
+    near(linalg.cond(x), np.linalg.cond(x))
+    assert np.isinf(linalg.cond(np.ones((2, 2)) * 0)) and linalg.matrix_norm(np.zeros((2, 3))) == 0
+    with pytest.raises(t4a.SingularError):
+        linalg.cond(np.zeros((2, 2)), 1)
+    a, b = noise(2, 3, 6, dtype=dtype), noise(2, 3, dtype=dtype)
+    near(linalg.tensorsolve(a, b), np.linalg.tensorsolve(a, b))
+    near(linalg.tensorinv(a, 2), np.linalg.tensorinv(a, 2))
+    v, tau = noise(2, 5, 4, dtype=dtype), noise(2, 3, dtype=dtype)
+    tau[0, 1] = 0
+    for i in range(2):
+        want = np.eye(5, dtype=dtype)
+        for k in range(3):
+            u = np.concatenate([np.zeros(k), [1], v[i, k + 1 :, k]])[:, None]
+            want = want @ (np.eye(5) - tau[i, k] * u @ h(u))
+        near(linalg.householder_product(v, tau)[i], want[:, :4])
+
+
 def test_errors_of_options():
     x = np.eye(3)
     for call, text in (
@@ -176,6 +219,8 @@ def test_errors_of_options():
         (lambda: tn.svd(x, tolerance=-1), "tolerance=-1: a nonnegative number"),
         (lambda: tn.eigh(x, broadening=float("nan")), "broadening=nan"),
         (lambda: tn.pinv(x, rtol=-1), "rtol=-1"),
+        (lambda: tn.matrix_norm(x, "spectral"), "ord='spectral': one of 'fro', 'nuc'"),
+        (lambda: tn.cond(x, 3), "ord=3"),
     ):
         with pytest.raises(t4a.ArgumentError, match=re.escape(text)):
             call()
@@ -184,6 +229,10 @@ def test_errors_of_options():
         lambda: tn.lu_solve(x, np.arange(2), x),
         lambda: tn.lu_solve(x, np.arange(3), np.ones((2, 3, 1))),
         lambda: tn.lyapunov(x, np.ones((3, 2))),
+        lambda: tn.householder_product(x, np.ones(4)),
+        lambda: tn.tensorsolve(x, np.ones(2)),
+        lambda: tn.tensorinv(x),
+        lambda: tn.tensorinv(np.ones((2, 3)), 1),
     ):
         with pytest.raises(t4a.ShapeError):
             call()

@@ -21,7 +21,8 @@ def functions(call, asarray):
         seconds of search. False: from left to right. Or a path as of `opt_einsum.contract_path` and `numpy.einsum_path`,
         `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product.
         """
-        return call(plans.einsum, operands, labelled(subscripts), semiring, memory, orders.order(optimize))
+        order = None if optimize is True else orders.order(optimize)
+        return call(plans.einsum, operands, labelled(subscripts), semiring, memory, order)
 
     def argmax_einsum(subscripts, *operands, semiring="max_plus"):
         """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from

@@ -3,6 +3,8 @@
 Options of ties of singular values or eigenvalues, which concern derivatives only, are those of `svd`.
 """
 
+from math import inf, prod
+
 from .. import _plans as plans
 from .._library import ArgumentError, ShapeError
 
@@ -143,6 +145,70 @@ def functions(call, asarray, arrays):
             square = product(square, square)
 
     product = lambda x, y: call(plans.einsum, (x, y), "...ij,...jk->...ik", "standard", None, None)
+
+    def householder_product(v, tau):
+        """The first n columns of H_1 H_2 ... H_k, H_i = 1 - tau_i v_i v_iH: v_i is zero above element i, 1 there, and below it
+        column i of `v` [..., m, n], whose other elements are not read. `tau` [..., k], k <= n <= m; the result is [..., m, n]."""
+        v, tau = asarray(v), asarray(tau)
+        m, n, k = *v.shape[-2:], *tau.shape[-1:]
+        if not k <= n <= m or v.shape[:-2] != tau.shape[:-1]:
+            raise ShapeError(f"householder_product: the shapes {tuple(v.shape)} and {tuple(tau.shape)}; [..., m, n] and [..., k] are required, k <= n <= m")
+        unit = lambda *shape: arrays.eye(*shape, dtype=v.dtype)
+        v = arrays.tril(v[..., :k], -1) + unit(m, k)
+        # H_1 ... H_k = 1 - V T VH with upper triangular T = (1 + D U)^-1 D, D = diag(tau), U the part of VH V above its diagonal.
+        above = unit(k, k) + tau[..., :, None] * arrays.triu(adjoint(v) @ v, 1)
+        t = solve_triangular(above, tau[..., :, None] * unit(k, k), upper=True, unitriangular=True)
+        return unit(m, n) - v @ (t @ adjoint(v[..., :n, :]))
+
+    # The square root, with the derivative 0 at 0.
+    def root(square):
+        positive = square > 0
+        return arrays.where(positive, arrays.sqrt(arrays.where(positive, square, 1)), 0)
+
+    def matrix_norm(x, ord="fro"):
+        """Norm [...], real. `ord`: "fro" for the root of the sum of squares, "nuc" for the sum of singular values, 2 or -2 for the
+        greatest or least one, 1 or -1 for the greatest or least sum of absolute values of a column, inf or -inf of a row."""
+        if isinstance(ord, str) and ord in ("fro", "nuc"):
+            if ord == "nuc":
+                return svdvals(x).sum(-1)
+            x = asarray(x)
+            return root((x * x.conj()).real.sum((-2, -1)))
+        if isinstance(ord, (str, bool)) or ord not in (1, -1, 2, -2, inf, -inf):
+            raise ArgumentError(f"ord={ord!r}: one of 'fro', 'nuc', 1, -1, 2, -2, inf, -inf is required")
+        if ord in (2, -2):
+            return svdvals(x)[..., 0 if ord == 2 else -1]
+        sums = abs(asarray(x)).sum(-2 if ord in (1, -1) else -1)
+        name = "max" if ord > 0 else "min"
+        # Of PyTorch `amax` has the mean of derivatives at ties, as `max` of the others.
+        return (getattr(arrays, f"a{name}", None) or getattr(arrays, name))(sums, -1)
+
+    def cond(x, p=2):
+        """Condition number [...], the norm `p` of `matrix_norm` of x times that of the inverse. For 2 and -2, of any matrices
+        [..., m, n], the quotient of the greatest and the least singular value or its inverse; else singular matrices raise
+        SingularError."""
+        if not isinstance(p, (str, bool)) and p in (2, -2):
+            s = svdvals(x)
+            first, last = (s[..., 0], s[..., -1]) if p == 2 else (s[..., -1], s[..., 0])
+            regular = last > 0
+            return arrays.where(regular, first / arrays.where(regular, last, 1), inf)
+        return matrix_norm(x, p) * matrix_norm(inv(x), p)
+
+    def tensorsolve(a, b):
+        """The solution x of tensordot(a, x, x.ndim) = b: the first axes of `a` are those of `b`, the others those of x, with
+        the same number of elements."""
+        a, b = asarray(a), asarray(b)
+        rank, n = len(b.shape), prod(b.shape)
+        if a.shape[:rank] != b.shape or prod(a.shape[rank:]) != n:
+            raise ShapeError(f"tensorsolve: the shapes {tuple(a.shape)} and {tuple(b.shape)}")
+        return solve(a.reshape((n, n)), b.reshape((n,))).reshape(a.shape[rank:])
+
+    def tensorinv(x, ind=2):
+        """The inverse of x as a map from its other axes to the first `ind` axes, with axes in the opposite order of both groups."""
+        x = asarray(x)
+        above, below = x.shape[:ind], x.shape[ind:]
+        if not 0 < ind < len(x.shape) or prod(above) != prod(below):
+            raise ShapeError(f"tensorinv: the shape {tuple(x.shape)} with ind={ind}")
+        return inv(x.reshape((prod(above), prod(above)))).reshape((*below, *above))
 
     def solve(a, b, left=True):
         """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b.

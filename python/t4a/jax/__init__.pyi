@@ -62,9 +62,6 @@ def svd(x: Like, full_matrices: bool = False, *, check_gauge: bool = True, toler
     of both; otherwise losses of tied vectors raise GaugeError. `broadening`: quotients 1/x are x/(x^2 + w^2), w this
     fraction of the largest value."""
 
-def svdvals(x: Like) -> Array:
-    """Singular values [..., k]."""
-
 def svd_function(x: Like, function: Literal["exp", "log"] | float) -> Array:
     """U f(S) Vh [..., m, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for s^p."""
 
@@ -107,6 +104,22 @@ def slogdet(x: Like) -> tuple[Array, Array]:
 
 def matrix_power(x: Like, n: int) -> Array:
     """x^n of matrices [..., n, n]; for negative n powers of the inverse."""
+
+def householder_product(v: Like, tau: Like) -> Array:
+    """The first n columns of H_1 H_2 ... H_k, H_i = 1 - tau_i v_i v_iH: v_i is zero above element i, 1 there, and below it
+    column i of `v` [..., m, n], whose other elements are not read. `tau` [..., k], k <= n <= m; the result is [..., m, n]."""
+
+def cond(x: Like, p: Literal["fro", "nuc"] | float = 2) -> Array:
+    """Condition number [...], the norm `p` of `matrix_norm` of x times that of the inverse. For 2 and -2, of any matrices
+    [..., m, n], the quotient of the greatest and the least singular value or its inverse; else singular matrices raise
+    SingularError."""
+
+def tensorsolve(a: Like, b: Like) -> Array:
+    """The solution x of tensordot(a, x, x.ndim) = b: the first axes of `a` are those of `b`, the others those of x, with
+    the same number of elements."""
+
+def tensorinv(x: Like, ind: int = 2) -> Array:
+    """The inverse of x as a map from its other axes to the first `ind` axes, with axes in the opposite order of both groups."""
 
 def lstsq(a: Like, b: Like) -> Array:
     """x [..., n, k] with minimal |a x - b|: `a` [..., m, n] of full rank, `b` [..., m, k], or [m] if `a` is a single matrix."""
@@ -152,6 +165,10 @@ def lu_solve(packed: Like, rows: Like, b: Like, adjoint: bool = False) -> Array:
     """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
     `b` [..., n, k], or [n] for a single matrix."""
 
+def matrix_norm(x: Like, ord: Literal["fro", "nuc"] | float = "fro") -> Array:
+    """Norm [...], real. `ord`: "fro" for the root of the sum of squares, "nuc" for the sum of singular values, 2 or -2 for the
+    greatest or least one, 1 or -1 for the greatest or least sum of absolute values of a column, inf or -inf of a row."""
+
 def qr(x: Like, mode: Literal["reduced", "complete"] = "reduced") -> tuple[Array, Array]:
     """Q [..., m, k], R [..., k, n]; with `mode="complete"` Q [..., m, m], R [..., m, n]. The diagonal of R is
     nonnegative. Losses that depend on the basis of the columns beyond k have no derivative and raise GaugeError."""
@@ -163,6 +180,9 @@ def solve(a: Like, b: Like, left: bool = True) -> Array:
 def solve_triangular(a: Like, b: Like, upper: bool = False, left: bool = True, unitriangular: bool = False, trans: Literal["N", "T", "C"] = "N") -> Array:
     """As `solve`, with the lower or upper triangle of `a`; the other elements are not read. `unitriangular`: the diagonal
     is 1 and not read either. `trans`: "N" for a, "T" for its transpose, "C" for aH."""
+
+def svdvals(x: Like) -> Array:
+    """Singular values [..., k]."""
 
 def sylvester(a: Like, b: Like, c: Like) -> Array:
     """The solution x [..., m, n] of a x + x b = c: `a` [..., m, m], `b` [..., n, n]."""

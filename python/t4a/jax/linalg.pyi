@@ -1,7 +1,6 @@
 # Written by tests/stubs.py. Not edited by hand.
 from . import (
     svd as svd,
-    svdvals as svdvals,
     svd_function as svd_function,
     qr_pivoted as qr_pivoted,
     ql as ql,
@@ -16,6 +15,10 @@ from . import (
     det as det,
     slogdet as slogdet,
     matrix_power as matrix_power,
+    householder_product as householder_product,
+    cond as cond,
+    tensorsolve as tensorsolve,
+    tensorinv as tensorinv,
     lstsq as lstsq,
     lstsq_min_norm as lstsq_min_norm,
     lyapunov as lyapunov,
@@ -30,8 +33,10 @@ from . import (
     lq as lq,
     lu_factor as lu_factor,
     lu_solve as lu_solve,
+    matrix_norm as matrix_norm,
     qr as qr,
     solve as solve,
     solve_triangular as solve_triangular,
+    svdvals as svdvals,
     sylvester as sylvester,
 )
