@@ -153,10 +153,10 @@ def einsum(shapes, names, subscripts, semiring, memory, order):
     return contraction(subscripts, semiring, memory, order, shapes, tuple(names))
 
 
-def optimal(shapes, names, of, subscripts, semiring):
+def optimal(shapes, names, of, subscripts, semiring, memory, order):
     if joint(names) is not None:
         raise ArgumentError("there are no optimal assignments of complex numbers")
-    value = einsum(shapes, names, subscripts, semiring, None, None)
+    value = einsum(shapes, names, subscripts, semiring, memory, order)
     count = 1 if isinstance(of, tuple) else 2
     drop = tuple((i, axis) for _, axis in value.drop for i in range(count))
     return value._replace(op=optima_of(value.op, of), single=count == 1, drop=drop, constant=True)

@@ -137,6 +137,7 @@ def cases(complex_numbers):
         ),
         "lstsq_min_norm": (lambda t, a, b: t.lstsq_min_norm(a, b), noise(2, 3), noise(2, 1)),
         "lyapunov": (lambda t, a, c: t.lyapunov(a, c), regular(2, 2), noise(2, 2)),
+        "lyapunov_discrete": (lambda t, a, c: t.lyapunov_discrete(a, c), noise(2, 2) / 4, noise(2, 2)),
         "lyapunov_positive": (lambda t, a, c: t.lyapunov_positive(a, c), positive(2), noise(2, 2)),
         "matrix_power": (lambda t, x: (t.matrix_power(x, 3), t.matrix_power(x, -1)), regular(2, 2)),
         "householder_product": (lambda t, v, tau: t.householder_product(v, tau), noise(2, 3, 2), noise(2, 2)),

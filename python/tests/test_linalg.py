@@ -136,6 +136,10 @@ def test_solutions(dtype):
                 near(linalg.solve_triangular(one, vector, left=False, **options) @ of[0], vector)
     x = linalg.lyapunov(a, c)
     near(a @ x + x @ h(a), c)
+    # Eigenvalues within, on both sides of, and outside of the unit circle.
+    for scale in (0.1, 0.5, 2):
+        x = linalg.lyapunov_discrete(scale * a, c)
+        near(x - scale**2 * a @ x @ h(a), c)
     p = a @ h(a) + np.eye(4)
     x = linalg.lyapunov_positive(p, c)
     near(p @ x + x @ p, c)
@@ -229,6 +233,8 @@ def test_errors_of_options():
         lambda: tn.lu_solve(x, np.arange(2), x),
         lambda: tn.lu_solve(x, np.arange(3), np.ones((2, 3, 1))),
         lambda: tn.lyapunov(x, np.ones((3, 2))),
+        lambda: tn.lyapunov_discrete(x, np.ones((2, 2))),
+        lambda: tn.lyapunov_discrete(np.ones((3, 2)), x),
         lambda: tn.householder_product(x, np.ones(4)),
         lambda: tn.tensorsolve(x, np.ones(2)),
         lambda: tn.tensorinv(x),

@@ -33,6 +33,15 @@ def test_all_orders_have_the_same_value(semiring):
     assert tn.einsum("ij,jk,ki->", *x[:2], np.ones((3, 2)), optimize=False).shape == ()
 
 
+def test_optimal_assignments_do_not_depend_on_the_order():
+    # Integers: no rounding, and several optima.
+    x = [rng.integers(0, 3, size=shape).astype(float) for shape in ((8, 9), (9, 5), (5, 7))]
+    for f in (tn.argmax_einsum, tn.counting_einsum, lambda *x, **options: tn.k_best_einsum(*x, k=4, **options)):
+        want = f("ab,bc,cd->ad", *x)
+        for options in ({"optimize": False}, {"optimize": [(1, 2), (0, 1)]}, {"optimize": "optimal", "memory": 3000}):
+            np.testing.assert_equal(f("ab,bc,cd->ad", *x, **options), want)
+
+
 def test_paths_are_those_given():
     assert path([(2, 3), (1, 2), (0, 1)])[0] == [(2, 3), (1, 2), (0, 1)]
     # From left to right: products are last.

@@ -9,6 +9,8 @@ def functions(call, asarray):
     def labelled(subscripts):
         return subscripts if isinstance(subscripts, str) else tuple(map(tuple, subscripts))
 
+    order_of = lambda optimize: None if optimize is True else orders.order(optimize)
+
     def einsum(subscripts, *operands, semiring="standard", memory=None, optimize=True):
         """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
         `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
@@ -21,15 +23,15 @@ def functions(call, asarray):
         seconds of search. False: from left to right. Or a path as of `opt_einsum.contract_path` and `numpy.einsum_path`,
         `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product.
         """
-        order = None if optimize is True else orders.order(optimize)
-        return call(plans.einsum, operands, labelled(subscripts), semiring, memory, order)
+        return call(plans.einsum, operands, labelled(subscripts), semiring, memory, order_of(optimize))
 
-    def argmax_einsum(subscripts, *operands, semiring="max_plus"):
+    def argmax_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
         each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
-        one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative."""
+        one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative. `memory`
+        and `optimize`: as for `einsum`."""
         operands, subscripts = tuple(map(asarray, operands)), labelled(subscripts)
-        value, number = call(plans.optimal, operands, "argmax", subscripts, semiring)
+        value, number = call(plans.optimal, operands, "argmax", subscripts, semiring, memory, order_of(optimize))
         indices = {}
         for label, size in reversed(plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands]).items()):
             # The remainder of -1 is size - 1, and its quotient is -1.
@@ -37,16 +39,16 @@ def functions(call, asarray):
             number = number // max(size, 1)
         return value, dict(reversed(indices.items()))
 
-    def counting_einsum(subscripts, *operands, semiring="max_plus"):
+    def counting_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
-        it, `int64` of the shape of the result. No derivative."""
-        return call(plans.optimal, operands, "count", labelled(subscripts), semiring)
+        it, `int64` of the shape of the result. No derivative. `memory` and `optimize`: as for `einsum`."""
+        return call(plans.optimal, operands, "count", labelled(subscripts), semiring, memory, order_of(optimize))
 
-    def k_best_einsum(subscripts, *operands, k, semiring="max_plus"):
+    def k_best_einsum(subscripts, *operands, k, semiring="max_plus", memory=None, optimize=True):
         """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
         preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
-        derivative."""
-        return call(plans.optimal, operands, ("best", k), labelled(subscripts), semiring)
+        derivative. `memory` and `optimize`: as for `einsum`."""
+        return call(plans.optimal, operands, ("best", k), labelled(subscripts), semiring, memory, order_of(optimize))
 
     def softmax(x, axis=-1):
         """exp(x) / sum exp(x) along an axis."""

@@ -15,6 +15,12 @@ def functions(call, asarray, arrays):
     transposed = lambda x: x.swapaxes(-1, -2)
     adjoint = lambda x: x.swapaxes(-1, -2).conj()
 
+    def square(name, x):
+        x = asarray(x)
+        if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+            raise ShapeError(f"{name}: square matrices are required, given the shape {tuple(x.shape)}")
+        return x
+
     def svd(x, full_matrices=False, *, check_gauge=True, tolerance=None, broadening=None, separable=False):
         """U [..., m, k], S [..., k], Vh [..., k, n]; with `full_matrices` U [..., m, m] and Vh [..., n, n].
 
@@ -130,19 +136,17 @@ def functions(call, asarray, arrays):
 
     def matrix_power(x, n):
         """x^n of matrices [..., n, n]; for negative n powers of the inverse."""
-        x, n = asarray(x), int(n)
-        if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
-            raise ShapeError(f"matrix_power: square matrices are required, given the shape {tuple(x.shape)}")
+        x, n = square("matrix_power", x), int(n)
         if n == 0:
             return arrays.eye(x.shape[-1], dtype=x.dtype) + arrays.zeros_like(x)
-        square, power, n = inv(x) if n < 0 else x, None, abs(n)
+        base, power, n = inv(x) if n < 0 else x, None, abs(n)
         while True:
             if n % 2:
-                power = square if power is None else product(power, square)
+                power = base if power is None else product(power, base)
             n //= 2
             if n == 0:
                 return power
-            square = product(square, square)
+            base = product(base, base)
 
     product = lambda x, y: call(plans.einsum, (x, y), "...ij,...jk->...ik", "standard", None, None)
 
@@ -247,6 +251,14 @@ def functions(call, asarray, arrays):
         """The solution x of a x + x aH = c, [..., n, n] each."""
         a = asarray(a)
         return sylvester(a, adjoint(a), c)
+
+    def lyapunov_discrete(a, c):
+        """The solution x of x - a x aH = c, [..., n, n] each, if -1 is no eigenvalue of a, and no product of an eigenvalue with
+        the conjugate of another is 1. By the bilinear transform: a Lyapunov equation of (a - 1)/(a + 1)."""
+        a = square("lyapunov_discrete", a)
+        one = arrays.eye(a.shape[-1], dtype=a.dtype)
+        rest = solve(a + one, adjoint(solve(a + one, c)))
+        return lyapunov(solve(a + one, a - one), -2 * adjoint(rest))
 
     def lyapunov_positive(a, c):
         """The solution x of a x + x a = c, [..., n, n] each, for (a + aH)/2 that is positive definite instead of a."""

@@ -26,19 +26,20 @@ def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring:
     seconds of search. False: from left to right. Or a path as of `opt_einsum.contract_path` and `numpy.einsum_path`,
     `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product."""
 
-def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> tuple[Array, dict[str | int, Array]]:
+def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> tuple[Array, dict[str | int, Array]]:
     """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
     each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
-    one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative."""
+    one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative. `memory`
+    and `optimize`: as for `einsum`."""
 
-def counting_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> tuple[Array, Array]:
+def counting_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> tuple[Array, Array]:
     """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
-    it, `int64` of the shape of the result. No derivative."""
+    it, `int64` of the shape of the result. No derivative. `memory` and `optimize`: as for `einsum`."""
 
-def k_best_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, k: int, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus") -> Array:
+def k_best_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, k: int, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> Array:
     """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
     preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
-    derivative."""
+    derivative. `memory` and `optimize`: as for `einsum`."""
 
 def softmax(x: Like, axis: int = -1) -> Array:
     """exp(x) / sum exp(x) along an axis."""
@@ -126,8 +127,9 @@ def lstsq(a: Like, b: Like) -> Array:
 def lstsq_min_norm(a: Like, b: Like, rtol: float | None = None) -> Array:
     """As `lstsq` for `a` of any rank: the solution of minimal norm, pinv(a, rtol) b."""
 
-def lyapunov(a: Like, c: Like) -> Array:
-    """The solution x of a x + x aH = c, [..., n, n] each."""
+def lyapunov_discrete(a: Like, c: Like) -> Array:
+    """The solution x of x - a x aH = c, [..., n, n] each, if -1 is no eigenvalue of a, and no product of an eigenvalue with
+    the conjugate of another is 1. By the bilinear transform: a Lyapunov equation of (a - 1)/(a + 1)."""
 
 def lyapunov_positive(a: Like, c: Like) -> Array:
     """The solution x of a x + x a = c, [..., n, n] each, for (a + aH)/2 that is positive definite instead of a."""
@@ -163,6 +165,9 @@ def lu_factor(x: Like, pivoting: Literal["partial", "full"] = "partial") -> tupl
 def lu_solve(packed: Like, rows: Like, b: Like, adjoint: bool = False) -> Array:
     """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
     `b` [..., n, k], or [n] for a single matrix."""
+
+def lyapunov(a: Like, c: Like) -> Array:
+    """The solution x of a x + x aH = c, [..., n, n] each."""
 
 def matrix_norm(x: Like, ord: Literal["fro", "nuc"] | float = "fro") -> Array:
     """Norm [...], real. `ord`: "fro" for the root of the sum of squares, "nuc" for the sum of singular values, 2 or -2 for the
