@@ -6,7 +6,7 @@
              of sectors of the row legs with this charge, in lexicographic order, its columns likewise
 
 The arrays are ordinary arrays, so sums, gradients and optimisers apply to them. `graded_contract`, `graded_svd`, `graded_qr`,
-`graded_lq`, `graded_eigh` and `graded_eig` of `t4a.numpy`, `t4a.jax` and `t4a.torch` take them with their specs.
+`graded_lq`, `graded_polar`, `graded_eigh` and `graded_eig` of `t4a.numpy`, `t4a.jax` and `t4a.torch` take them with their specs.
 """
 
 import itertools
@@ -247,3 +247,30 @@ def factorisation(x, name, is_complex=False, *ties):
     orders = [list(range(len(smallest)))] * (3 if name == "svd" else 2)
     plan = {"sizes": [[m, n] for _, m, n in x.matrices.values()], "orders": orders}
     return Op.of({"by_matrix": {"op": {name: options}, "complex": is_complex, "plan": plan}}), *specs
+
+
+@lru_cache(maxsize=256)
+def polar(x, side, is_complex=False):
+    """Operation that computes the polar decomposition of each matrix of x."""
+    if not x.matrices:
+        raise ArgumentError("a tensor without blocks")
+    plan = {"sizes": [[m, n] for _, m, n in x.matrices.values()], "orders": [list(range(len(x.matrices)))] * 2}
+    return (Op.of({"by_matrix": {"op": {"polar": {"side": side}}, "complex": is_complex, "plan": plan}}),)
+
+
+@lru_cache(maxsize=256)
+def embedding(x, side):
+    """Operation that places the matrices of the positive factor, in the order of those of x, in an array with all charges, and
+    the spec of this array. Where x has no matrix, the factor is zero."""
+    left = side == "left"
+    own = x.legs[: x.rows] if left else x.legs[x.rows :]
+    duals = [leg.conj for leg in own]
+    spec = Spec([*own, *duals] if left else [*duals, *own], len(own))
+    moves, axes, start = [], [], 0
+    for charge in x.matrices:
+        at, size, _ = spec.matrices[charge if left else x.reduced(charge - x.flux)]
+        moves.append({"from": start, "to": at, "negative": False, "first": len(axes), "rank": 1})
+        axes.append({"size": size * size, "from": 1, "to": 1})
+        start += size * size
+    plan = {"from_len": start, "to_len": spec.size, "moves": moves, "axes": axes}
+    return Op.of({"rearrange": {"plan": plan}}), spec

@@ -150,6 +150,7 @@ def cases(complex_numbers):
         "graded_svd": (of_graded_svd, noise(SPECS[0].size)),
         "graded_qr": (lambda t, x: t.graded_qr(x, SPECS[0])[:2], noise(SPECS[0].size)),
         "graded_lq": (lambda t, x: t.graded_lq(x, SPECS[0])[:2], noise(SPECS[0].size)),
+        "graded_polar": (lambda t, x: t.graded_polar(x, SQUARE)[:2], noise(SQUARE.size) + np.array([3, 3, 0, 0, 3])),
         "graded_eigh": (of_graded_spectrum("graded_eigh"), noise(SQUARE.size)),
         "graded_eig": (of_graded_spectrum("graded_eig"), noise(SQUARE.size) + np.array([4, 1, 0, 0, 7])),
     }  # fmt: skip

@@ -25,9 +25,9 @@ PARAMETERS = {
     "side": 'Literal["right", "left"]', "lengths": "Sequence[int] | Any | None",
     "spec": "Spec", "specs": "tuple[Spec, Spec]", "exclusive": "bool", "bias": "Like | None", "axes": "tuple[Sequence[int], Sequence[int]]",
 }  # fmt: skip
-SPECS = {"graded_contract": 1, "graded_svd": 2, "graded_qr": 2, "graded_lq": 2, "graded_eigh": 1, "graded_eig": 1}
+SPECS = {"graded_contract": 1, "graded_svd": 2, "graded_qr": 2, "graded_lq": 2, "graded_polar": 1, "graded_eigh": 1, "graded_eig": 1}
 RESULTS = {
-    "graded_svd": 3, "graded_qr": 2, "graded_lq": 2, "graded_eigh": 2, "graded_eig": 2, "lstm": 2, "svd": 3, "qr": 2, "qr_pivoted": 3,
+    "graded_svd": 3, "graded_polar": 2, "graded_qr": 2, "graded_lq": 2, "graded_eigh": 2, "graded_eig": 2, "lstm": 2, "svd": 3, "qr": 2, "qr_pivoted": 3,
     "lq": 2, "ql": 2, "rq": 2, "lu": 3, "eig": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3, "counting_einsum": 2,
 }  # fmt: skip
 # Results of other types.

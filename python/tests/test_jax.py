@@ -114,6 +114,14 @@ def test_shard_map():
     np.testing.assert_allclose(total(x), want, atol=1e-12)
 
 
+def test_submodules():
+    import t4a.jax.linalg
+
+    assert t4a.jax.linalg.svd is tj.svd and tj.scan.cumsum is tj.cumsum and tj.crf.marginals is tj.marginals
+    x = noise(3, 3)
+    np.testing.assert_allclose(jax.jit(tj.linalg.cond)(x), jnp.linalg.cond(x), rtol=1e-10)
+
+
 def test_export():
     pytest.importorskip("flatbuffers")
     from jax import export

@@ -85,6 +85,27 @@ def test_factors_contract_to_the_tensor(spec, dtype):
         np.testing.assert_allclose(gram, np.eye(k), atol=1e-12)
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("spec", [spec for pair in SPECS for spec in pair])
+def test_polar_factors(spec, dtype, side):
+    x = rng.normal(size=spec.size).astype(dtype)
+    x = x + 1j * rng.normal(size=spec.size) if dtype is complex else x
+    u, p, own = tn.graded_polar(x, spec, side=side)
+    n = int(np.prod(own.shape[: own.rows]))
+    matrix = own.to_dense(p).reshape(n, n)
+    np.testing.assert_allclose(matrix, matrix.conj().T, atol=1e-12)
+    # The root of xH x or of x xH by definition.
+    dense = spec.to_dense(x).reshape((-1, n) if side == "right" else (n, -1))
+    square = dense.conj().T @ dense if side == "right" else dense @ dense.conj().T
+    np.testing.assert_allclose(matrix @ matrix, square, atol=1e-11)
+    assert np.linalg.eigvalsh(matrix).min() > -1e-12
+    isometry = spec.to_dense(u).reshape(dense.shape)
+    np.testing.assert_allclose(isometry @ matrix if side == "right" else matrix @ isometry, dense, atol=1e-11)
+    with pytest.raises(t4a.ArgumentError, match="side='up'"):
+        tn.graded_polar(x, spec, side="up")
+
+
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("modulus", [0, 3])
 def test_eigenvalues_are_those_of_dense_arrays(modulus, dtype):

@@ -59,6 +59,16 @@ def operations(name, kind):
     return seen
 
 
+def test_compiled_functions_of_submodules():
+    import t4a.torch.linalg
+
+    assert t4a.torch.linalg.svd is tt.svd and tt.scan.cumsum is tt.cumsum and tt.crf.marginals is tt.marginals
+    x = noise(3, 3)
+    torch._dynamo.reset()
+    f = torch.compile(lambda x: tt.linalg.cond(x), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(f(x), torch.linalg.cond(x))
+
+
 def test_compiled_functions_of_specs():
     bond, spin = Leg({-1: 2, 0: 3, 1: 2}), Leg({0: 1, 1: 1})
     a, b = Spec([bond, spin, bond.conj], 2), Spec([bond, bond.conj], 1)

@@ -13,6 +13,7 @@ _KINDS = {
 def functions(apply, asarray, name_of, cast, planned):
     """The functions of this module; the parameters are those of `build`."""
     contraction_of, factorisation_of = planned(structured.contraction), planned(structured.factorisation)
+    polar_of, embedding_of = planned(structured.polar), planned(structured.embedding)
 
     def arrays(*operands):
         operands = [asarray(x) for x in operands]
@@ -55,6 +56,18 @@ def functions(apply, asarray, name_of, cast, planned):
         """L and Q of a symmetric tensor as a map from column legs to row legs, and their specs, which share a new leg, the
         last of L and the first of Q. The diagonal of each matrix of L is nonnegative."""
         return factors("lq", x, spec)
+
+    def graded_polar(x, spec, side="right"):
+        """U and P of a symmetric tensor as a map from column legs to row legs, x = U P, or x = P U for side "left", and the spec
+        of P, a map of the column legs, or of the row legs, to themselves; U has the spec of x."""
+        side = plans.one_of("side", side, {"right": "right", "left": "left"})
+        (x,), is_complex = arrays(x)
+        (op,), (embed, own) = polar_of(spec, side, is_complex), embedding_of(spec, side)
+        if not is_complex:
+            u, p = apply(op, x)
+            return u, apply(embed, p)[0], own
+        u, du, p, dp = apply(op, x.real, x.imag)
+        return u + 1j * du, apply(embed, p)[0] + 1j * apply(embed, dp)[0], own
 
     def graded_eigh(x, spec, *, check_gauge=True, tolerance=None, broadening=None, separable=False):
         """Eigenvalues [n], ascending for each charge, eigenvectors V and the spec of V, whose last leg is new, of the Hermitian

@@ -257,6 +257,10 @@ def graded_lq(x: Like, spec: Spec) -> tuple[Array, Array, Spec, Spec]:
     """L and Q of a symmetric tensor as a map from column legs to row legs, and their specs, which share a new leg, the
     last of L and the first of Q. The diagonal of each matrix of L is nonnegative."""
 
+def graded_polar(x: Like, spec: Spec, side: Literal["right", "left"] = "right") -> tuple[Array, Array, Spec]:
+    """U and P of a symmetric tensor as a map from column legs to row legs, x = U P, or x = P U for side "left", and the spec
+    of P, a map of the column legs, or of the row legs, to themselves; U has the spec of x."""
+
 def graded_eigh(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Spec]:
     """Eigenvalues [n], ascending for each charge, eigenvectors V and the spec of V, whose last leg is new, of the Hermitian
     part of a symmetric tensor as a map: without flux, its column legs the duals of its row legs in the same order.
