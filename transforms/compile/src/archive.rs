@@ -9,7 +9,7 @@ use burn_t4a::ext::tree::Structure;
 
 use crate::error::{CompileError, Result};
 use crate::key::Key;
-use crate::methods::make;
+use crate::methods::{NamedStep, make};
 use crate::recording::Instruction;
 use crate::tensor::{AnyPrimitive, TensorType};
 use crate::trace::Source;
@@ -254,8 +254,9 @@ impl Reader<'_> {
         let words: Vec<Word> = self.0.0.by_ref().take(n).cloned().collect();
         Some(match make::<B>(&name, &words) {
             None => Err(name),
-            Some((name, made)) => Ok(Instruction {
+            Some(NamedStep { name, class, made }) => Ok(Instruction {
                 name,
+                class,
                 step: made.step,
                 elementwise: made.elementwise,
                 operands,

@@ -15,6 +15,7 @@ use crate::argument::{Argument, Returned};
 use crate::backend::Traced;
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
+use crate::methods::MethodClass;
 use crate::recording::{Execute, Frame, Instruction, Made, Recording, innermost};
 use crate::tensor::{AnyPrimitive, PrimitiveKind, TracedTensor, ValueNode};
 use crate::trace::traced;
@@ -57,18 +58,25 @@ pub(crate) struct Call<B: Backend> {
     operands: Vec<AnyPrimitive<B>>,
     nodes: Vec<Option<ValueNode<B>>>,
     pure: bool,
+    class: MethodClass,
     elementwise: Option<Elementwise>,
 }
 
 impl<B: Backend> Call<B> {
     pub(crate) fn new(name: &'static str) -> Self {
         let (operands, nodes) = (Vec::new(), Vec::new());
-        Self { name, operands, nodes, pure: true, elementwise: None }
+        Self { name, operands, nodes, pure: true, class: MethodClass::General, elementwise: None }
     }
 
     /// Marks the call as random: its results differ from call to call.
     pub(crate) fn random(mut self) -> Self {
         self.pure = false;
+        self
+    }
+
+    /// Sets the class, which is [`MethodClass::General`] otherwise.
+    pub(crate) fn class(mut self, class: MethodClass) -> Self {
+        self.class = class;
         self
     }
 
@@ -107,7 +115,7 @@ impl<B: Backend> Call<B> {
         self,
         run: impl FnOnce(&mut Frame<B>, &mut Vec<AnyPrimitive<B>>) -> Result<F, E>,
     ) -> Result<ReturnedCall<B, F>, E> {
-        let Self { name, operands, nodes, pure, elementwise } = self;
+        let Self { name, operands, nodes, pure, class, elementwise } = self;
         let recording = Self::recording(name, pure, &nodes);
         let recorded = recording.map(|recording| {
             let open = recording.is_open();
@@ -126,7 +134,7 @@ impl<B: Backend> Call<B> {
         let mut frame = Frame(operands.into_iter().map(Some).collect());
         let mut results = Vec::new();
         let form = run(&mut frame, &mut results)?;
-        Ok((form, results, Pending { name, pure, elementwise, recorded }))
+        Ok((form, results, Pending { name, pure, class, elementwise, recorded }))
     }
 
     /// The recording that the call belongs to: that of its operands, or for random numbers the innermost one.
@@ -159,6 +167,7 @@ impl<B: Backend> Call<B> {
 pub(crate) struct Pending<B: Backend> {
     name: &'static str,
     pure: bool,
+    class: MethodClass,
     elementwise: Option<Elementwise>,
     recorded: Option<(Arc<Recording<B>>, Vec<usize>)>,
 }
@@ -170,11 +179,11 @@ impl<B: Backend> Pending<B> {
         results: Vec<AnyPrimitive<B>>,
         step: impl FnOnce() -> Arc<dyn Execute<B>>,
     ) -> Results<B> {
-        let Self { name, pure, elementwise, recorded } = self;
+        let Self { name, pure, class, elementwise, recorded } = self;
         let node = recorded.map(|(recording, operands)| {
             let id = recording.push(&results, |first| {
                 let (step, results) = (step(), results.len());
-                Instruction { name, step, operands, first, results, pure, elementwise }
+                Instruction { name, step, operands, first, results, pure, class, elementwise }
             });
             ValueNode { recording, id }
         });

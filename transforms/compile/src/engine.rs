@@ -15,7 +15,7 @@ use burn_t4a::ext::operation::Operations;
 
 use crate::error::Result;
 use crate::fuse::same;
-use crate::methods::make;
+use crate::methods::{NamedStep, make};
 use crate::program::Program;
 use crate::recording::LoopBody;
 use crate::scan::{ExecuteBody, executable};
@@ -80,7 +80,9 @@ fn rebuilt(source: &Source<BurnT4a>) -> Source<BurnT4a> {
     }
     for one in &mut source.instructions {
         let words = one.step.words();
-        if let Some((_, made)) = words.and_then(|words| make::<BurnT4a>(one.name, &words)) {
+        if let Some(NamedStep { made, .. }) =
+            words.and_then(|words| make::<BurnT4a>(one.name, &words))
+        {
             one.step = made.step;
         }
     }

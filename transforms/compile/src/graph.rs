@@ -8,7 +8,7 @@
 //! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_transforms::compile::Traced;
-//! use burn_t4a_transforms::compile::graph::{Arguments, Graph, mark};
+//! use burn_t4a_transforms::compile::graph::{Arguments, Graph, MethodClass, mark};
 //!
 //! type B = BurnT4a;
 //! let f = |x: Tensor<Traced<B>, 1>| mark(x.exp(), "annotation", vec![]).sum();
@@ -16,7 +16,8 @@
 //! let graph = Graph::record(f, &arguments)?;
 //! let names: Vec<_> = graph.instructions().iter().map(|one| one.name()).collect();
 //! assert_eq!(names, ["float_exp", "annotation", "float_sum"]);
-//! assert!(graph.instructions()[0].is_elementwise() && graph.constants().is_empty());
+//! assert_eq!(graph.instructions()[0].class(), MethodClass::Elementwise);
+//! assert!(graph.constants().is_empty());
 //! // An interpreter: values by number.
 //! let mut values = arguments.values().to_vec();
 //! assert_eq!(values.len(), graph.inputs());
@@ -41,6 +42,7 @@ use crate::backend::Traced;
 use crate::call::Call;
 use crate::error::Result;
 pub use crate::key::Key;
+pub use crate::methods::MethodClass;
 pub use crate::recent::Recent;
 use crate::recording::Frame;
 pub use crate::recording::Instruction;
@@ -163,10 +165,9 @@ impl<B: Backend> Instruction<B> {
         !self.pure
     }
 
-    /// True if every element of the result depends only on the operand elements at the same index.
-    pub fn is_elementwise(&self) -> bool {
-        use crate::fuse::Elementwise;
-        self.elementwise.is_some_and(|what| !matches!(what, Elementwise::Reduce(..)))
+    /// Dependence of the results on the operands; [`MethodClass::General`] for operations outside of Burn's traits.
+    pub fn class(&self) -> MethodClass {
+        self.class
     }
 
     /// Static arguments in the order of the method's parameters; a tensor is represented by its index among the

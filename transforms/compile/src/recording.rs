@@ -22,6 +22,7 @@ use burn_t4a::ext::scan::FixedPoint;
 
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
+use crate::methods::MethodClass;
 use crate::tensor::{AnyPrimitive, PrimitiveKind, TensorType, ValueNode};
 use crate::trace::Source;
 use crate::words::Word;
@@ -102,6 +103,7 @@ pub struct Instruction<B: Backend> {
     pub(crate) results: usize,
     /// True if equal operands give equal results, without side effects.
     pub(crate) pure: bool,
+    pub(crate) class: MethodClass,
     /// Elementwise function, if the instruction has one.
     pub(crate) elementwise: Option<Elementwise>,
 }

@@ -205,8 +205,7 @@ impl<B: Backend> ExecutionPlan<B> {
         let words = instruction.words();
         let site = InstructionContext {
             mesh,
-            name: instruction.name(),
-            elementwise: instruction.is_elementwise(),
+            class: instruction.class(),
             words: words.as_deref(),
             operands: operands.iter().map(|&v| &metas[v]).collect(),
             results: results.clone().map(|v| &metas[v]).collect(),

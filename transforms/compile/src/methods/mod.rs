@@ -14,20 +14,33 @@ use crate::words::{EncodedDevice, Word, read};
 
 mod activation;
 mod bool;
+mod class;
 mod float;
 mod int;
 mod module;
 mod quantized;
 
+pub use class::MethodClass;
+
+/// Step of a method, rebuilt from its name.
+pub(crate) struct NamedStep<B: Backend> {
+    pub(crate) name: &'static str,
+    pub(crate) class: MethodClass,
+    pub(crate) made: Made<B>,
+}
+
 /// Implements a backend trait: first the methods written in full, then rows of methods that run on the inner backend
-/// and are recorded. `$make` rebuilds the steps of these rows from their names and static arguments.
+/// and are recorded, each under its [`MethodClass`]. `$make` rebuilds the steps of these rows from their names and static
+/// arguments.
 macro_rules! methods {
     (impl $trait:ident, $make:ident { $($own:tt)* }
-     $(fn $name:ident($($arg:ident: $t:ty),* $(,)?) -> $ret:ty $(=> $what:expr)?;)*) => {
+     $([$class:ident]
+       $(fn $name:ident($($arg:ident: $t:ty),* $(,)?) -> $ret:ty $(=> $what:expr)?;)*)*) => {
         impl<B: Backend> $trait<Self> for Traced<B> {
             $($own)*
-            $(fn $name($($arg: $t),*) -> $ret {
-                let mut call = $crate::call::Call::new(stringify!($name));
+            $($(fn $name($($arg: $t),*) -> $ret {
+                let class = $crate::methods::MethodClass::$class;
+                let mut call = $crate::call::Call::new(stringify!($name)).class(class);
                 $(let $arg = call.take($arg);)*
                 call.run::<$ret, _>(
                     ($($arg,)*),
@@ -39,27 +52,31 @@ macro_rules! methods {
                         None::<$crate::fuse::Elementwise>$(.or(Option::from($what)))?
                     },
                 )
-            })*
+            })*)*
         }
 
         impl<B: Backend> Traced<B> {
             pub(crate) fn $make(
                 name: &str,
                 words: &[$crate::words::Word],
-            ) -> Option<(&'static str, $crate::recording::Made<B>)> {
+            ) -> Option<$crate::methods::NamedStep<B>> {
                 Some(match name {
-                    $(stringify!($name) => (stringify!($name), $crate::call::made::<B, $ret, _>(
-                        $crate::words::read::<($(
-                            <$t as $crate::argument::Argument<B>>::Slot,
-                        )*)>(words)?,
-                        |($($arg,)*), frame| {
-                            B::$name($(<$t as $crate::argument::Argument<B>>::fetch($arg, frame)),*)
-                        },
-                        |&($(ref $arg,)*)| {
-                            $(let _ = $arg;)*
-                            None::<$crate::fuse::Elementwise>$(.or(Option::from($what)))?
-                        },
-                    )),)*
+                    $($(stringify!($name) => $crate::methods::NamedStep {
+                        name: stringify!($name),
+                        class: $crate::methods::MethodClass::$class,
+                        made: $crate::call::made::<B, $ret, _>(
+                            $crate::words::read::<($(
+                                <$t as $crate::argument::Argument<B>>::Slot,
+                            )*)>(words)?,
+                            |($($arg,)*), frame| {
+                                B::$name($(<$t as $crate::argument::Argument<B>>::fetch($arg, frame)),*)
+                            },
+                            |&($(ref $arg,)*)| {
+                                $(let _ = $arg;)*
+                                None::<$crate::fuse::Elementwise>$(.or(Option::from($what)))?
+                            },
+                        ),
+                    },)*)*
                     _ => return None,
                 })
             }
@@ -82,7 +99,7 @@ fn unrecorded<B: Backend, K: PrimitiveKind<B>>(
 }
 
 /// Rebuilds the step of a method from its name and static arguments.
-pub(crate) fn make<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static str, Made<B>)> {
+pub(crate) fn make<B: Backend>(name: &str, words: &[Word]) -> Option<NamedStep<B>> {
     let families = [
         Traced::<B>::activation,
         Traced::<B>::bools,
@@ -96,28 +113,30 @@ pub(crate) fn make<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static s
 }
 
 /// Random number methods, which are not rows.
-fn own<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static str, Made<B>)> {
+fn own<B: Backend>(name: &str, words: &[Word]) -> Option<NamedStep<B>> {
     Some(match name {
-        "float_random" => (
-            "float_random",
-            made::<B, TracedTensor<B, FloatKind>, _>(
+        "float_random" => NamedStep {
+            name: "float_random",
+            class: MethodClass::General,
+            made: made::<B, TracedTensor<B, FloatKind>, _>(
                 read::<(Shape, Distribution, EncodedDevice<B::Device>, FloatDType)>(words)?,
                 |(shape, distribution, device, dtype), _| {
                     B::float_random(shape.clone(), *distribution, &device.0, *dtype)
                 },
                 |_| None,
             ),
-        ),
-        "int_random" => (
-            "int_random",
-            made::<B, TracedTensor<B, IntKind>, _>(
+        },
+        "int_random" => NamedStep {
+            name: "int_random",
+            class: MethodClass::General,
+            made: made::<B, TracedTensor<B, IntKind>, _>(
                 read::<(Shape, Distribution, EncodedDevice<B::Device>, IntDType)>(words)?,
                 |(shape, distribution, device, dtype), _| {
                     B::int_random(shape.clone(), *distribution, &device.0, *dtype)
                 },
                 |_| None,
             ),
-        ),
+        },
         _ => return None,
     })
 }

@@ -17,7 +17,7 @@ mod movement;
 mod products;
 mod reductions;
 
-use burn_t4a_compile::graph::{TensorType, Word};
+use burn_t4a_compile::graph::{MethodClass, TensorType, Word};
 
 use crate::mesh::Mesh;
 use crate::spec::Split;
@@ -34,8 +34,7 @@ pub(crate) enum Reduce {
 /// Input of a sharding rule: an instruction with the shapes and splits of its operands.
 pub(crate) struct InstructionContext<'a> {
     pub(crate) mesh: &'a Mesh,
-    pub(crate) name: &'a str,
-    pub(crate) elementwise: bool,
+    pub(crate) class: MethodClass,
     pub(crate) words: Option<&'a [Word]>,
     pub(crate) operands: Vec<&'a TensorType>,
     pub(crate) results: Vec<&'a TensorType>,
@@ -109,8 +108,50 @@ impl InstructionContext<'_> {
 
 /// Sharding rule of an instruction; falls back to replication.
 pub(crate) fn rule(site: &InstructionContext<'_>) -> ShardingRule {
-    let families =
-        [elementwise::rule, products::rule, reductions::rule, movement::rule, layers::rule];
-    let found = families.into_iter().find_map(|family| family(site));
-    found.unwrap_or_else(|| ShardingRule { known: false, ..site.whole() })
+    of_class(site).unwrap_or_else(|| ShardingRule { known: false, ..site.whole() })
+}
+
+fn of_class(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+    use MethodClass as Class;
+    match site.class {
+        Class::Elementwise => elementwise::rule(site),
+        Class::AlongAxis => movement::along(site, site.int(site.operands.len())?),
+        Class::SumAxis => reductions::over(site, Some(site.int(1)?), Reduce::Sum),
+        Class::MeanAxis => reductions::over(site, Some(site.int(1)?), Reduce::Mean),
+        Class::MaxAxis => reductions::over(site, Some(site.int(1)?), Reduce::Max),
+        Class::MinAxis => reductions::over(site, Some(site.int(1)?), Reduce::Min),
+        Class::SumAll => reductions::over(site, None, Reduce::Sum),
+        Class::MeanAll => reductions::over(site, None, Reduce::Mean),
+        Class::MaxAll => reductions::over(site, None, Reduce::Max),
+        Class::MinAll => reductions::over(site, None, Reduce::Min),
+        Class::Matmul => products::matmul(site),
+        Class::Linear => products::linear(site),
+        Class::LinearInput => products::linear_x(site),
+        Class::LinearWeight => products::linear_weight(site),
+        Class::LinearBias => products::linear_bias(site),
+        Class::Transpose => movement::transpose(site),
+        Class::SwapDims => movement::swap_dims(site),
+        Class::Permute => movement::permute(site),
+        Class::Reshape => movement::reshape(site),
+        Class::Expand => movement::expand(site),
+        Class::Slice => movement::slice(site, 0),
+        Class::SliceAssign => movement::slice(site, 1),
+        Class::Flip => movement::flip(site),
+        Class::Concatenate => movement::cat(site),
+        Class::Select => movement::select(site),
+        Class::GatherAxis => movement::along(site, site.int(0)?),
+        Class::Unfold => movement::unfold(site),
+        Class::Embedding => movement::embedding(site),
+        Class::EmbeddingWeight => layers::embedding_backward(site),
+        Class::Convolution => layers::images(site, &[0], false),
+        Class::ConvolutionInput => layers::images(site, &[0, 2], false),
+        Class::ConvTransposeInput => layers::images(site, &[1], false),
+        Class::ConvolutionWeight => layers::summed(site),
+        Class::Batched => {
+            let all: Vec<usize> = (0..site.operands.len()).collect();
+            layers::images(site, &all, false)
+        }
+        Class::LayerNorm => layers::images(site, &[0], true),
+        Class::General => None,
+    }
 }

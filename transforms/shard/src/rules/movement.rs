@@ -1,47 +1,35 @@
 //! Movement operations: splits follow their axes; operands are gathered along axes that the operation mixes.
 
-use burn_t4a_compile::graph::Word;
+use burn_t4a_compile::graph::{TensorType, Word};
 
 use super::{InstructionContext, ShardingRule};
 use crate::spec::Split;
 
-pub(super) fn rule(site: &InstructionContext<'_>) -> Option<ShardingRule> {
-    let kinds = ["float_", "int_", "bool_", "q_"];
-    if site.name == "embedding" {
-        return embedding(site);
+/// Exchange of the last two axes.
+pub(super) fn transpose(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+    let rank = site.rank(0);
+    swapped(site, rank.checked_sub(2)?, rank - 1)
+}
+
+pub(super) fn swap_dims(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+    swapped(site, site.int(1)?, site.int(2)?)
+}
+
+pub(super) fn permute(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+    permuted(site, &axes(site)?)
+}
+
+pub(super) fn flip(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+    let mut split = site.splits[0].clone();
+    for axis in axes(site)? {
+        split = split.cloned_without(axis)?;
     }
-    let name = kinds.iter().find_map(|kind| site.name.strip_prefix(kind))?;
-    match name {
-        "transpose" => {
-            let rank = site.rank(0);
-            swapped(site, rank.checked_sub(2)?, rank - 1)
-        }
-        "swap_dims" => swapped(site, site.int(1)?, site.int(2)?),
-        "permute" => {
-            let count = site.int(1)?;
-            let axes: Vec<usize> = (0..count).map(|i| site.int(2 + i)).collect::<Option<_>>()?;
-            permuted(site, &axes)
-        }
-        "reshape" => reshape(site),
-        "expand" => expand(site),
-        "slice" => slice(site, 0),
-        "slice_assign" => slice(site, 1),
-        "flip" => {
-            let count = site.int(1)?;
-            let mut split = site.splits[0].clone();
-            for i in 0..count {
-                split = split.cloned_without(site.int(2 + i)?)?;
-            }
-            Some(ShardingRule::new(vec![split.clone()], vec![split]))
-        }
-        "repeat_dim" => super::reductions::along(site, site.int(1)?),
-        "cat" => cat(site),
-        "select" => select(site),
-        "gather" => pointwise_along(site, site.int(0)?),
-        "scatter_add" => pointwise_along(site, site.int(0)?),
-        "unfold" => unfold(site),
-        _ => None,
-    }
+    Some(ShardingRule::new(vec![split.clone()], vec![split]))
+}
+
+/// The axes of argument 1, which is preceded by their number.
+fn axes(site: &InstructionContext<'_>) -> Option<Vec<usize>> {
+    (0..site.int(1)?).map(|i| site.int(2 + i)).collect()
 }
 
 fn permuted(site: &InstructionContext<'_>, axes: &[usize]) -> Option<ShardingRule> {
@@ -69,7 +57,7 @@ fn with_shape(site: &InstructionContext<'_>, before: usize, shape: &[usize]) -> 
 }
 
 /// Factors the reshape into groups of axes with equal products; the first axis of size > 1 of a group stays split.
-fn reshape(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn reshape(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let (from, to) = (site.shape(0), &site.results[0].shape);
     if from.contains(&0) {
         return None;
@@ -103,7 +91,7 @@ fn reshape(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// Broadcast axes are not split.
-fn expand(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn expand(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let (from, to) = (site.shape(0), &site.results[0].shape);
     let new = to.len().checked_sub(from.len())?;
     let [mut operand, mut out] = [from.len(), to.len()].map(Split::whole);
@@ -118,7 +106,7 @@ fn expand(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// Axes that are taken in full stay split. `values`: number of further operands, which are written to the slice.
-fn slice(site: &InstructionContext<'_>, values: usize) -> Option<ShardingRule> {
+pub(super) fn slice(site: &InstructionContext<'_>, values: usize) -> Option<ShardingRule> {
     let shape = site.shape(0);
     let words = site.words?;
     let count = site.int(1)?;
@@ -150,7 +138,7 @@ fn slice(site: &InstructionContext<'_>, values: usize) -> Option<ShardingRule> {
 }
 
 /// Splits common to all operands, except along the concatenated axis.
-fn cat(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn cat(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let axis = site.int(site.words?.len().checked_sub(1)?)?;
     let rank = site.rank(0);
     let mut split = Split::whole(rank);
@@ -163,7 +151,7 @@ fn cat(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// Operands: a tensor and indices of rank 1.
-fn select(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn select(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let axis = site.int(1)?;
     let x = site.splits[0].cloned_without(axis)?;
     let mut used = x.all();
@@ -173,15 +161,14 @@ fn select(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     Some(ShardingRule::new(vec![x, Split(vec![indices])], vec![out]))
 }
 
-/// Operands of equal shape except along `axis`, which is not split.
-fn pointwise_along(site: &InstructionContext<'_>, axis: usize) -> Option<ShardingRule> {
+/// Operands and results of equal shape except along `axis`, which is not split.
+pub(super) fn along(site: &InstructionContext<'_>, axis: usize) -> Option<ShardingRule> {
     let shape = site.shape(0);
-    let equal = |k: usize| {
-        let other = site.shape(k);
-        other.len() == shape.len()
-            && (0..shape.len()).all(|at| at == axis || other[at] == shape[at])
+    let equal = |x: &&TensorType| {
+        x.shape.len() == shape.len()
+            && (0..shape.len()).all(|at| at == axis || x.shape[at] == shape[at])
     };
-    if !(0..site.operands.len()).all(equal) {
+    if axis >= shape.len() || !site.operands.iter().chain(&site.results).all(equal) {
         return None;
     }
     let mut split = Split::whole(shape.len());
@@ -190,11 +177,12 @@ fn pointwise_along(site: &InstructionContext<'_>, axis: usize) -> Option<Shardin
         let finest = site.splits.iter().map(|x| &x.0[other]).max_by_key(|axes| axes.len())?;
         split.0[other] = site.claim(&mut used, finest, shape[other]);
     }
-    Some(ShardingRule::new(vec![split.clone(); site.operands.len()], vec![split]))
+    let results = vec![split.clone(); site.results.len()];
+    Some(ShardingRule::new(vec![split; site.operands.len()], results))
 }
 
 /// The window axis is appended as the last axis.
-fn unfold(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn unfold(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let split = site.splits[0].cloned_without(site.int(1)?)?;
     let mut out = split.clone();
     out.0.push(Vec::new());
@@ -202,7 +190,7 @@ fn unfold(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// Operands: weights `[words, features]` and indices of any rank.
-fn embedding(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn embedding(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let indices = site.splits[1].clone();
     let mut used = indices.all();
     let features = site.claim(&mut used, &site.splits[0].0[1], site.shape(0)[1]);

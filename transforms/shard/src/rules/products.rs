@@ -3,17 +3,6 @@
 use super::{InstructionContext, ShardingRule};
 use crate::spec::Split;
 
-pub(super) fn rule(site: &InstructionContext<'_>) -> Option<ShardingRule> {
-    match site.name {
-        "float_matmul" | "int_matmul" => matmul(site),
-        "linear" => linear(site),
-        "linear_x_backward" => linear_x(site),
-        "linear_weight_backward" => linear_weight(site),
-        "linear_bias_backward" => linear_bias(site),
-        _ => None,
-    }
-}
-
 /// Mesh axes that split a contracted axis of two operands: those of the first operand, else those of the second.
 fn contracted(
     site: &InstructionContext<'_>,
@@ -27,7 +16,7 @@ fn contracted(
 }
 
 /// `[…, m, k] · [k, n]` with broadcast batch axes.
-fn matmul(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn matmul(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let shape = &site.results[0].shape;
     let rank = shape.len();
     if rank < 2 || site.rank(0) != rank || site.rank(1) != rank {
@@ -57,7 +46,7 @@ fn matmul(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// `x[…, k] · w[k, n] + b[n]`.
-fn linear(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn linear(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let last = site.rank(0).checked_sub(1)?;
     let mut used = Vec::new();
     let mut x = Split::whole(last + 1);
@@ -79,7 +68,7 @@ fn linear(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// `g[…, n] · wᵀ`; operands: w and g.
-fn linear_x(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn linear_x(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let last = site.rank(1).checked_sub(1)?;
     let mut used = Vec::new();
     let mut g = Split::whole(last + 1);
@@ -95,7 +84,7 @@ fn linear_x(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// `xᵀ · g`, summed over all axes but the last.
-fn linear_weight(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn linear_weight(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let last = site.rank(0).checked_sub(1)?;
     if site.rank(1) != last + 1 {
         return None;
@@ -116,7 +105,7 @@ fn linear_weight(site: &InstructionContext<'_>) -> Option<ShardingRule> {
 }
 
 /// `g`, summed over all axes but the last.
-fn linear_bias(site: &InstructionContext<'_>) -> Option<ShardingRule> {
+pub(super) fn linear_bias(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let g = site.splits[0].clone();
     let (n, rest) = g.0.split_last()?;
     let (out, over) = (Split(vec![n.clone()]), rest.concat());

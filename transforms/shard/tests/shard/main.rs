@@ -10,7 +10,7 @@ use burn::backend::Autodiff;
 use burn::tensor::activation::{gelu, relu, softmax};
 use burn::tensor::module::{conv2d, embedding, max_pool2d};
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::{DType, Distribution, Int, Tensor, TensorData, Tolerance};
+use burn::tensor::{DType, Distribution, Int, Tensor, TensorData, Tolerance, signal};
 use burn_t4a::ext::operation::{
     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, float,
 };
@@ -163,6 +163,35 @@ fn movement() {
         [["a b", ""], ["", ""], ["", "b"]],
     ] {
         law(f, [[8, 16], [8, 16]], specs, true);
+    }
+}
+
+/// Methods that once had no rule, because lists of names did not have them, stay split along the axes that they keep.
+#[test]
+fn operations_along_an_axis() {
+    let mesh = line(2);
+    let f = |x: Matrix, y: Matrix| {
+        let (re, im) = signal::rfft(x.clone(), 0, None);
+        let back = signal::irfft(re.clone(), im.clone(), 0, None);
+        let n = (x.clone() * 10.0).int();
+        let (largest, at) = n.clone().max_dim_with_indices(0);
+        let bits = n.clone().bitwise_and_scalar(5) + n.clone().bitwise_or_scalar(3);
+        let ints = n.clone().cumprod(0) + n.cummax(0) + bits + largest.repeat_dim(0, 2);
+        let at = at.float().cast(DType::F64).repeat_dim(0, 2);
+        let top = Tensor::cat(vec![y.clone().slice([0..1, 0..6]), y.slice([1..2, 0..6])], 0);
+        Tensor::cat(vec![re, im, back, top, at, ints.float().cast(DType::F64)], 0)
+    };
+    let inputs = || (noise([2, 6], 1), noise([2, 6], 2));
+    let (x, y) = inputs();
+    let want = f(constant(x), constant(y)).into_data();
+    for (axes, is_split) in [(["", "d"], true), (["d", ""], false)] {
+        let specs = [axes, axes].map(PartitionSpec::split);
+        let g = |(x, y): (Matrix, Matrix)| f(x, y);
+        let sharded = shard_map(g, &mesh, specs, [PartitionSpec::split(axes)]);
+        equal(sharded.call(inputs()).unwrap().into_data(), want.clone(), true);
+        let plan = sharded.plan(inputs()).unwrap().to_string();
+        assert!(!plan.contains("no rule"), "{plan}");
+        assert_eq!(plan.contains("all-gather"), !is_split, "{plan}");
     }
 }
 
