@@ -131,7 +131,7 @@ typedef struct {
   const char *semiring; /* NULL: "standard"; "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp" */
   size_t memory;        /* bytes for intermediate tensors, 0: no bound */
   DLDataType dtype;     /* all zero: f64; a complex one makes operands and result complex */
-  const char *optimize; /* NULL or "greedy"; "annealing": seconds of search; a path as of opt_einsum, "[[0,1],[0,1]]". Since 1.2 */
+  const char *optimize; /* NULL: "greedy"; "annealing"; a path of opt_einsum as "[[0,1],[0,1]]". Since 1.2 */
 } t4a_einsum_options;
 
 /* A contraction: axes with one label go together, labels that `result` lacks are summed. Any integers are labels. The

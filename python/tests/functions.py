@@ -1,5 +1,6 @@
 """Calls of every differentiable function, for tests of derivatives: functions of (t, *operands), and operands as NumPy arrays."""
 
+import inspect
 from types import SimpleNamespace
 
 import numpy as np
@@ -195,6 +196,14 @@ def flavour(functions, array):
     """The functions by name, with constant operands as these arrays."""
     eyes = {n: array(np.eye(n)) for n in (1, 2)}
     return SimpleNamespace(**functions, _targets=array(TARGETS), _eye=eyes)
+
+
+def of_a_matrix(functions):
+    """Names of the functions of linear algebra on one batch of matrices, without other operands."""
+    found = _functions.submodule(functions, "linalg")
+    empty = inspect.Parameter.empty
+    required = lambda f: [p for p in inspect.signature(f).parameters.values() if p.default is empty]
+    return sorted(name for name, f in found.items() if len(required(f)) == 1 and name != "tensorinv")
 
 
 def of_module(module, array):

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 
 import functions
 import numpy as np
@@ -112,6 +114,30 @@ def test_shard_map():
     total = jax.shard_map(lambda x: jax.lax.psum(tj.logcumsumexp(x)[-1].sum(), "b"), mesh=mesh, in_specs=rows, out_specs=PartitionSpec())
     want = sum(jax.nn.logsumexp(x[i : i + 2], 0).sum() for i in (0, 2))
     np.testing.assert_allclose(total(x), want, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", functions.of_a_matrix(tj._FUNCTIONS))
+def test_functions_of_a_batch(name):
+    f, batch = getattr(tj, name), noise(3, 2, 2)
+    batch = batch @ batch.swapaxes(1, 2) + jnp.eye(2)
+    want = f(batch)
+    for got in (jax.vmap(f)(batch), jax.jit(f)(batch)):
+        for one, two in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
+
+
+def test_single_precision():
+    program = """
+import jax.numpy as jnp, numpy as np, t4a.jax as tj
+a = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 3)), jnp.float32)
+packed, rows = tj.lu_factor(a)
+assert packed.dtype == jnp.float32 and rows.dtype == jnp.int32
+np.testing.assert_allclose(a @ tj.lu_solve(packed, rows, a), a, atol=1e-4)
+np.testing.assert_allclose(a @ tj.lu_solve(packed, rows, a[:, :, :1]), a[:, :, :1], atol=1e-4)
+for y in (tj.matrix_norm(a), tj.cond(a), *tj.lu(a), tj.lyapunov_discrete(a, a)):
+    assert y.dtype == jnp.float32
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_submodules():

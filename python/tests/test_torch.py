@@ -59,6 +59,17 @@ def test_func():
     torch.testing.assert_close(torch.func.vmap(f)(noise(5, 3, 4)).shape, torch.Size([5]))
 
 
+@pytest.mark.parametrize("name", functions.of_a_matrix(tt._FUNCTIONS))
+def test_functions_of_a_batch(name):
+    f, batch = getattr(tt, name), noise(3, 2, 2)
+    batch = batch @ batch.mT + torch.eye(2)
+    leaves = lambda y: y if isinstance(y, tuple) else (y,)
+    for got, want in zip(leaves(torch.func.vmap(f)(batch)), leaves(f(batch)), strict=True):
+        torch.testing.assert_close(got, want)
+    for y in leaves(f(batch.float())):
+        assert y.dtype in (torch.float32, torch.complex64, torch.int64)
+
+
 def test_tensors_as_they_are():
     x = noise(3, 4, dtype=torch.complex128)
     torch.testing.assert_close(tt.einsum("ij,kj->ik", x, x.conj()), x @ x.mH)

@@ -20,8 +20,8 @@ def functions(call, asarray):
 
         `optimize`: the search for a contraction order. True, "auto" or "greedy": greedy searches, improved in subtrees, no longer
         than one contraction takes. "optimal": the least number of multiplications, for up to 12 operands. "annealing":
-        seconds of search. False: from left to right. Or a path as of `opt_einsum.contract_path` and `numpy.einsum_path`,
-        `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product.
+        seconds of search. False: from left to right. Or a path in the format of `opt_einsum.contract_path` and
+        `numpy.einsum_path`, `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product.
         """
         return call(plans.einsum, operands, labelled(subscripts), semiring, memory, order_of(optimize))
 

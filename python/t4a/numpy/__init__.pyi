@@ -25,8 +25,8 @@ def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring:
 
     `optimize`: the search for a contraction order. True, "auto" or "greedy": greedy searches, improved in subtrees, no longer
     than one contraction takes. "optimal": the least number of multiplications, for up to 12 operands. "annealing":
-    seconds of search. False: from left to right. Or a path as of `opt_einsum.contract_path` and `numpy.einsum_path`,
-    `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product."""
+    seconds of search. False: from left to right. Or a path in the format of `opt_einsum.contract_path` and
+    `numpy.einsum_path`, `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product."""
 
 def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> tuple[Array, dict[str | int, Array]]:
     """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
