@@ -139,8 +139,15 @@ for _name, (_result, _arguments) in _signatures.items():
     _function = getattr(lib, _name)
     _function.restype, _function.argtypes = _result, _arguments
 
-if lib.t4a_abi() >> 16 != 1:
-    raise ImportError(f"libt4a has ABI {lib.t4a_abi() >> 16}, this package wants 1")
+
+def check_abi(abi):
+    """Raises ImportError for a library with another major version, or an earlier minor one, than 1.2."""
+    major, minor = abi >> 16, abi & 0xFFFF
+    if major != 1 or minor < 2:
+        raise ImportError(f"libt4a has ABI {major}.{minor}, this package requires 1.2 or a later 1.x")
+
+
+check_abi(lib.t4a_abi())
 
 
 # Names of NumPy for dtypes in messages of the library, outside of quotation marks.

@@ -395,3 +395,12 @@ def test_marginals_are_sums_over_all_tags():
         np.testing.assert_allclose(found[b], want / total, atol=1e-12)
     with pytest.raises(t4a.T4aError):
         tn.crf.marginals(emissions[0], transitions)
+
+
+def test_libraries_of_other_versions_are_refused():
+    from t4a import _library
+
+    for major, minor in ((1, 1), (2, 5), (0, 9)):
+        with pytest.raises(ImportError, match=rf"ABI {major}\.{minor}, this package requires 1\.2"):
+            _library.check_abi(major << 16 | minor)
+    _library.check_abi(1 << 16 | 7)
