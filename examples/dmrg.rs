@@ -1,9 +1,7 @@
 //! Ground states of spin chains by DMRG, and the decrease of the error with the number of states. Energies are asserted
 //! against exact diagonalisation, and P. Pfeuty, *The one-dimensional Ising model with a transverse field* (1970).
 //!
-//! `cargo run --release --example dmrg`
-//!
-//! The picture is `target/pictures/dmrg.svg`.
+//! `cargo run --release --example dmrg` writes the picture `target/pictures/dmrg.svg`.
 
 use std::ops::ControlFlow;
 
@@ -14,22 +12,18 @@ use burn_t4a::ext::networks::{Dmrg, DmrgOptions, Mps, NetworksError, Sum};
 #[path = "picture/lines.rs"]
 mod picture;
 
-type Result<T, E = NetworksError> = std::result::Result<T, E>;
+/// The energy, and the decimal logarithm of its error after each sweep.
+type Ground = Result<(f64, Vec<(f64, f64)>), NetworksError>;
 
-/// The energy, and the decimal logarithm of its error after each sweep; prints a line per sweep.
-fn ground<S: Sector>(
-    name: &str,
-    h: &Sum<S>,
-    most: usize,
-    exact: f64,
-) -> Result<(f64, Vec<(f64, f64)>)> {
+/// The ground state by at most `most` states per bond; prints a line per sweep.
+fn ground<S: Sector>(name: &str, h: &Sum<S>, most: usize, exact: f64) -> Ground {
     let n = h.sites().len();
     println!("\n{name}, {n} sites, at most {most} states");
     println!("  sweep           energy     error  states  dropped");
     let start = Mps::product(h.sites(), ["Up", "Dn"].into_iter().cycle().take(n))?;
-    let (h, options) = (h.mpo()?, DmrgOptions::new().max_dim(most).tolerance(1e-11));
+    let options = DmrgOptions::new().max_dim(most).tolerance(1e-11);
     let mut errors = Vec::new();
-    let last = Dmrg::new(&h, start, options)?.run(|sweep| {
+    let last = Dmrg::new(&h.mpo()?, start, options)?.run(|sweep| {
         let (step, energy, states) = (sweep.step, sweep.energy, sweep.bond_dim);
         let (error, dropped) = (energy - exact, sweep.truncation);
         println!("  {step:>5} {energy:>16.12} {error:>9.1e} {states:>7} {dropped:>8.1e}");
@@ -58,10 +52,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let exact = 1.0 - 1.0 / (std::f64::consts::PI / (2 * (2 * n + 1)) as f64).sin();
     let found = [2, 4, 8, 16].map(|most| ground("critical Ising", &h, most, exact));
     let (energies, errors): (Vec<f64>, Vec<_>) =
-        found.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        found.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     // The energy is an upper bound, which decreases with the number of states.
     assert!(energies.windows(2).all(|pair| pair[1] < pair[0]));
     assert!(energies[3] - exact > -1e-9 && energies[3] - exact < 1e-6);
-    println!("\nlog10 of the error of the energy, at most 2, 4, 8, 16 states");
     picture::lines("dmrg", "sweep", &errors)
 }

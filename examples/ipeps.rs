@@ -40,24 +40,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = GradedTensor::<B, Trivial>::from_engine(&start, &T4aDevice)?;
     let mut state = Ipeps { tensor: Weights::new(&start) };
     let (mut adam, mut energies) = (AdamConfig::new().init(), Vec::new());
-    println!("step      energy   (Adam)");
     for step in 0..10 {
         let per_site: Tensor<B, 1> = energy(&h, &state.tensor.tensor()?)?.tensor()?;
         let value: f64 = per_site.clone().into_data().iter::<f64>().sum();
-        println!("{step:>4} {value:>11.7}");
-        energies.push(value);
+        println!("Adam   {step:>4} {value:>11.7}");
+        energies.push((f64::from(step), value));
         let gradients = GradientsParams::from_grads(per_site.backward(), &state);
         state = adam.step(0.05, state, gradients);
     }
-    println!("step      energy   (L-BFGS)");
     let start = state.tensor.tensor()?.to_engine()?;
     let mut search = PepsSearch::new(&h, start, PepsOptions::new().steps(20).tolerance(1e-4))?;
     let last = search.run(|step| {
-        println!("{:>4} {:>11.7}", step.step, step.energy);
-        energies.push(step.energy);
+        println!("L-BFGS {:>4} {:>11.7}", step.step, step.energy);
+        energies.push((10.0 + step.step as f64, step.energy));
         Ok(ControlFlow::Continue(()))
     })?;
     assert!((last.energy + 0.6602).abs() < 3e-4, "{}", last.energy);
-    let line = energies.into_iter().enumerate().map(|(k, y)| (k as f64, y)).collect();
-    picture::lines("ipeps", "step", &[line])
+    picture::lines("ipeps", "step", &[energies])
 }

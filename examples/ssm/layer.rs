@@ -13,7 +13,7 @@ use burn_t4a::ext::scan::fused::complex_linear_recurrence;
 /// connection: the linear recurrent unit of Orvieto and others, *Resurrecting recurrent neural networks for long
 /// sequences*, 2023. `|λ| = exp(−eᵛ)` is below 1 for any parameters.
 #[derive(Module, Debug)]
-pub struct StateSpace<B: Backend> {
+pub(crate) struct StateSpace<B: Backend> {
     norm: LayerNorm<B>,
     /// v, `[states]`.
     decay: Param<Tensor<B, 1>>,
@@ -24,7 +24,7 @@ pub struct StateSpace<B: Backend> {
 }
 
 impl<B: Backend> StateSpace<B> {
-    pub fn new(width: usize, states: usize, device: &B::Device) -> Self {
+    pub(crate) fn new(width: usize, states: usize, device: &B::Device) -> Self {
         let uniform = |from, to| Tensor::random([states], Distribution::Uniform(from, to), device);
         Self {
             norm: LayerNormConfig::new(width).init(device),
@@ -39,7 +39,7 @@ impl<B: Backend> StateSpace<B> {
 
 impl<B: Operations> StateSpace<B> {
     /// Maps `[n, batch, width]` to the same shape.
-    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+    pub(crate) fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let [n, batch, _] = x.dims();
         let states = self.decay.dims()[0];
         let shape = [n, batch, states];
