@@ -29,11 +29,7 @@ impl<T: Scalar, F: Fold<T>> Loop for RowFold<'_, T, F> {
     type Output = F::Acc;
     #[inline(always)]
     fn run(self) -> F::Acc {
-        if self.x.len() <= SHORT {
-            self.by::<SHORT>()
-        } else {
-            self.by::<LANES>()
-        }
+        if self.x.len() <= SHORT { self.by::<SHORT>() } else { self.by::<LANES>() }
     }
 }
 

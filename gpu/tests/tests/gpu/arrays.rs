@@ -1,25 +1,24 @@
 //! Array operations on the device, against naive loops.
 
-use burn::backend::Wgpu;
 use burn::tensor::{Int, Tensor, TensorPrimitive};
 use burn_t4a::ext::operation::{Array, Integers};
 use burn_t4a::ext::primitive::{Floats, Indices};
 
-use super::{assert_close, noise, numbers, steps, tensor};
+use super::{Card, assert_close, noise, numbers, steps, tensor};
 
-fn array<const D: usize>(x: Tensor<Wgpu, D>) -> Floats<Wgpu> {
+fn array<const D: usize>(x: Tensor<Card, D>) -> Floats<Card> {
     Floats(x.into_primitive().tensor())
 }
 
-fn values(x: Floats<Wgpu>) -> Vec<f32> {
-    numbers(Tensor::<Wgpu, 1>::from_primitive(TensorPrimitive::Float(
+fn values(x: Floats<Card>) -> Vec<f32> {
+    numbers(Tensor::<Card, 1>::from_primitive(TensorPrimitive::Float(
         x.reshape(&[x.shape().iter().product()]).0,
     )))
 }
 
-fn indices(x: Indices<Wgpu>) -> Vec<i64> {
+fn indices(x: Indices<Card>) -> Vec<i64> {
     let flat = x.reshape(&[x.shape().iter().product()]);
-    Tensor::<Wgpu, 1, Int>::from_primitive(flat.0).into_data().iter().collect()
+    Tensor::<Card, 1, Int>::from_primitive(flat.0).into_data().iter().collect()
 }
 
 /// Index of the first maximum (minimum); NaN takes precedence over numbers.
@@ -54,7 +53,7 @@ fn extremes_of_lanes_with_infinities_nan_and_ties() {
         let [outer, n, inner] = shape;
         let mut x = steps(outer * n * inner, n);
         special(&mut x, shape);
-        let y = array(tensor::<Wgpu, 3>(&x, shape));
+        let y = array(tensor::<Card, 3>(&x, shape));
         for least in [false, true] {
             let expected: Vec<(usize, f32)> = (0..outer * inner)
                 .map(|lane| {
@@ -93,7 +92,7 @@ fn products_at_the_edges_of_tiles_and_by_any_strides() {
     {
         let (a, b) = (noise(m * k, m), noise(k * n, n));
         let expected = naive(&a, &b, [m, k, n]);
-        let rows = [array(tensor::<Wgpu, 2>(&a, [m, k])), array(tensor::<Wgpu, 2>(&b, [k, n]))];
+        let rows = [array(tensor::<Card, 2>(&a, [m, k])), array(tensor::<Card, 2>(&b, [k, n]))];
         // The same matrices in column-major order.
         let columns = [&rows[0], &rows[1]].map(|x| {
             let stored = x.transpose().reshape(&[x.shape()[1] * x.shape()[0]]);
@@ -112,8 +111,8 @@ fn products_at_the_edges_of_tiles_and_by_any_strides() {
 fn batches_of_products_broadcast() {
     let [m, k, n] = [5, 7, 3];
     let (a, b) = (noise(6 * m * k, 1), noise(6 * k * n, 2));
-    let x = array(tensor::<Wgpu, 4>(&a, [2, 3, m, k]));
-    let y = array(tensor::<Wgpu, 4>(&b, [2, 3, k, n]));
+    let x = array(tensor::<Card, 4>(&a, [2, 3, m, k]));
+    let y = array(tensor::<Card, 4>(&b, [2, 3, k, n]));
     let part = |x: &[f32], i: usize, size: usize| x[i * size..(i + 1) * size].to_vec();
     let product = |i: usize, j: usize| naive(&part(&a, i, m * k), &part(&b, j, k * n), [m, k, n]);
     let all = |pairs: [(usize, usize); 6]| pairs.map(|(i, j)| product(i, j)).concat();
@@ -144,8 +143,8 @@ fn recurrences_and_running_sums() {
         let a = noise(outer * n * inner, 1);
         let b = noise(outer * n * inner, 2);
         let first = noise(outer * inner, 3);
-        let arrays = [&a, &b].map(|x| array(tensor::<Wgpu, 3>(x, shape)));
-        let start = array(tensor::<Wgpu, 3>(&first, [outer, 1, inner]));
+        let arrays = [&a, &b].map(|x| array(tensor::<Card, 3>(x, shape)));
+        let start = array(tensor::<Card, 3>(&first, [outer, 1, inner]));
         let naive = |scaled: bool, initial: bool, reverse: bool| {
             let mut h = vec![0.0; a.len()];
             for lane in 0..outer * inner {
@@ -177,8 +176,8 @@ fn zeros_outlast_factors_that_overflow() {
     let n = 4000;
     let mut b = vec![0.0; n];
     b[n - 2] = 3.0;
-    let a = array(tensor::<Wgpu, 1>(&vec![2.0; n], [n]));
-    let h = values(a.recurrence(&array(tensor::<Wgpu, 1>(&b, [n])), None, 0, false).unwrap());
+    let a = array(tensor::<Card, 1>(&vec![2.0; n], [n]));
+    let h = values(a.recurrence(&array(tensor::<Card, 1>(&b, [n])), None, 0, false).unwrap());
     assert_eq!(h[n - 3..], [0.0, 3.0, 6.0]);
     assert!(h[..n - 2].iter().all(|&x| x == 0.0));
 }

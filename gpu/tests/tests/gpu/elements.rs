@@ -1,7 +1,7 @@
 //! Einsum without derivatives on the device, against the engine: integers, counts, lists of the best values. The test
 //! `settings` checks that these are kernels.
 
-use burn::backend::{Autodiff, Wgpu};
+use burn::backend::Autodiff;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::ExtError;
@@ -10,7 +10,7 @@ use burn_t4a::ext::einsum::{
     MaxPlus, MinPlus, Standard, counting_einsum, int_einsum, k_best_einsum,
 };
 
-use super::{Tested, assert_close, noise, numbers, steps, tensor};
+use super::{Card, Tested, assert_close, noise, numbers, steps, tensor};
 
 /// Subscripts and shapes of matrices: sizes below and above those of tiles, sums within operands, diagonals of
 /// operands and of the result, chains, copies, and empty sums.
@@ -69,7 +69,7 @@ fn integers_wrap_and_saturate() {
                         .iter()
                         .map(|x| x.iter().enumerate().map(value).collect())
                         .collect();
-                    let given = ints::<S, Wgpu>(text, shapes, &operands, dtype);
+                    let given = ints::<S, Card>(text, shapes, &operands, dtype);
                     let expected = ints::<S, BurnT4a>(text, shapes, &operands, dtype);
                     let name = std::any::type_name::<S>();
                     assert_eq!(given, expected, "{name} {dtype:?} {text} {shapes:?} {scale}");
@@ -110,7 +110,7 @@ fn counts_of_optimal_terms() {
             let operands: Vec<Vec<f32>> =
                 operands.iter().map(|x| x.iter().enumerate().map(value).collect()).collect();
             for dtype in [DType::F32, DType::F16] {
-                let given = counts::<S, Wgpu>(text, floats(shapes, &operands, dtype));
+                let given = counts::<S, Card>(text, floats(shapes, &operands, dtype));
                 let expected = counts::<S, BurnT4a>(text, floats(shapes, &operands, dtype));
                 let of = format!("{} {dtype:?} {text} {shapes:?}", std::any::type_name::<S>());
                 assert_close(&given.0, &expected.0, 0.0, &of);
@@ -126,14 +126,14 @@ fn counts_of_optimal_terms() {
 /// Counts beyond 31 bits are those of the engine; infinite values have none.
 #[test]
 fn counts_that_overflow_and_unknown_counts() {
-    let zeros = |n: usize| tensor::<Wgpu, 2>(&vec![0.0; n * n], [n, n]);
+    let zeros = |n: usize| tensor::<Card, 2>(&vec![0.0; n * n], [n, n]);
     let (_, ways) = counting_einsum::<MaxPlus, _, 2>("ij,jk,kl->il", vec![zeros(3); 3]).unwrap();
     assert!(ways.into_data().iter::<i64>().all(|n| n == 9));
     let chain = "ab,bc,cd,de,ef,fg,gh,hi,ij,jk,kl,lm->am";
     let (_, ways) = counting_einsum::<MaxPlus, _, 2>(chain, vec![zeros(8); 12]).unwrap();
     assert!(ways.into_data().iter::<i64>().all(|n| n == 1 << 33));
     for value in [f32::INFINITY, f32::NAN] {
-        let x = tensor::<Wgpu, 2>(&[value, 0.0], [1, 2]);
+        let x = tensor::<Card, 2>(&[value, 0.0], [1, 2]);
         let error = counting_einsum::<MaxPlus, _, 2>("ij,jk->ik", [&x, &x.clone().transpose()]);
         assert!(matches!(error, Err(ExtError::Einsum(EinsumError::CountOverflow))), "{value}");
     }
@@ -158,7 +158,7 @@ fn lists_of_the_best_values() {
                 };
                 let operands: Vec<Vec<f32>> =
                     operands.iter().map(|x| x.iter().enumerate().map(value).collect()).collect();
-                let given = lists::<S, K, Wgpu>(text, floats(shapes, &operands, dtype));
+                let given = lists::<S, K, Card>(text, floats(shapes, &operands, dtype));
                 let expected = lists::<S, K, BurnT4a>(text, floats(shapes, &operands, dtype));
                 let of = format!("{} {K} {dtype:?} {text} {shapes:?}", std::any::type_name::<S>());
                 assert_close(&given, &expected, 0.0, &of);
@@ -185,7 +185,7 @@ fn on_a_tape_and_of_rank_1() {
         let ways = ways.into_data().iter::<f32>().collect();
         [numbers(best.inner()), ways, numbers(list.inner()), numbers(gradient)]
     }
-    let given = run::<Autodiff<Wgpu>>();
+    let given = run::<Autodiff<Card>>();
     for (g, e) in given.iter().zip(run::<Autodiff<BurnT4a>>()) {
         assert_close(g, &e, 1e-6, "rank 1");
     }

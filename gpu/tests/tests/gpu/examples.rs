@@ -1,8 +1,9 @@
-//! Examples of the repository on `Wgpu`, in `f32`: `cargo test -p burn-t4a-gpu-tests examples -- --nocapture` prints
+//! Examples of the repository on the GPU backend, in `f32`: `cargo test -p burn-t4a-gpu-tests examples -- --nocapture` prints
 //! their output.
 
-use burn::backend::Wgpu;
 use burn::tensor::DType;
+
+use super::Card;
 
 #[allow(dead_code, reason = "`main` runs on the engine")]
 #[path = "../../../../examples/ising.rs"]
@@ -13,10 +14,10 @@ mod viterbi;
 
 #[test]
 fn ising_on_a_torus() {
-    ising::run::<Wgpu>(DType::F32, 1e-3).unwrap();
+    ising::run::<Card>(DType::F32, 1e-3).unwrap();
 }
 
 #[test]
 fn viterbi_path() {
-    viterbi::run::<Wgpu>(DType::F32, 1e-5).unwrap();
+    viterbi::run::<Card>(DType::F32, 1e-5).unwrap();
 }

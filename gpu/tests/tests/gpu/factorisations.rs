@@ -1,6 +1,5 @@
 //! Factorisations of small matrices by kernels, against identities and the engine.
 
-use burn::backend::Wgpu;
 use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{Int, Tensor};
 use burn_t4a::BurnT4a;
@@ -8,7 +7,7 @@ use burn_t4a::ext::linalg::{
     Triangle, TriangleOp, cholesky, eigh, eigvalsh, lu, qr, solve, solve_triangular, svd, svdvals,
 };
 
-use super::{Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
+use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
 
 type Batch<B> = Tensor<B, 3>;
 
@@ -28,14 +27,14 @@ fn positive<B: Tested>(batch: usize, n: usize, turned: bool) -> Batch<B> {
     a.matmul(b) + eye * (n as f32)
 }
 
-fn host<const D: usize>(x: Tensor<Wgpu, D>) -> Vec<f32> {
+fn host<const D: usize>(x: Tensor<Card, D>) -> Vec<f32> {
     numbers(x)
 }
 
 /// `Qᵀ Q = 1`.
-fn orthonormal(q: Batch<Wgpu>, of: &str) {
+fn orthonormal(q: Batch<Card>, of: &str) {
     let [batch, _, k] = q.dims();
-    let eye = Tensor::<Wgpu, 2>::eye(k, &Wgpu::place()).unsqueeze_dim::<3>(0);
+    let eye = Tensor::<Card, 2>::eye(k, &Card::place()).unsqueeze_dim::<3>(0);
     let eye = eye.repeat_dim(0, batch);
     assert_close(&host(q.clone().swap_dims(1, 2).matmul(q)), &host(eye), 1e-5, of);
 }
@@ -44,7 +43,7 @@ fn orthonormal(q: Batch<Wgpu>, of: &str) {
 fn cholesky_factors() {
     for (batch, n) in [(3, 1), (2, 7), (5, 16), (2, 33), (1, 64)] {
         for turned in [false, true] {
-            let given = cholesky(positive::<Wgpu>(batch, n, turned)).unwrap();
+            let given = cholesky(positive::<Card>(batch, n, turned)).unwrap();
             let expected = cholesky(positive::<BurnT4a>(batch, n, turned)).unwrap();
             assert_close(&host(given), &numbers(expected), 1e-5, &format!("{batch} {n} {turned}"));
         }
@@ -56,7 +55,7 @@ fn cholesky_factors() {
 fn qr_factors() {
     for (m, n) in [(1, 1), (8, 8), (20, 5), (5, 20), (33, 40), (64, 17)] {
         for turned in [false, true] {
-            let given = qr(random::<Wgpu>(3, m, n, turned)).unwrap();
+            let given = qr(random::<Card>(3, m, n, turned)).unwrap();
             let expected = qr(random::<BurnT4a>(3, m, n, turned)).unwrap();
             let of = format!("{m} {n} {turned}");
             assert_close(&host(given.q.clone()), &numbers(expected.q), 1e-4, &of);
@@ -66,7 +65,7 @@ fn qr_factors() {
     }
     // Rank-deficient matrices: zeros, and equal columns.
     for a in
-        [Batch::<Wgpu>::zeros([1, 6, 4], &Wgpu::place()), Batch::ones([1, 6, 4], &Wgpu::place())]
+        [Batch::<Card>::zeros([1, 6, 4], &Card::place()), Batch::ones([1, 6, 4], &Card::place())]
     {
         let found = qr(a.clone()).unwrap();
         orthonormal(found.q.clone(), "without rank");
@@ -77,9 +76,9 @@ fn qr_factors() {
 #[test]
 fn lu_factors() {
     for (m, n) in [(1, 1), (9, 9), (20, 6), (6, 20), (40, 33)] {
-        let a = random::<Wgpu>(2, m, n, n % 2 == 0);
+        let a = random::<Card>(2, m, n, n % 2 == 0);
         let found = lu(a.clone()).unwrap();
-        let rows: Tensor<Wgpu, 2, Int> = found.rows;
+        let rows: Tensor<Card, 2, Int> = found.rows;
         let index = rows.unsqueeze_dim::<3>(2).repeat_dim(2, n);
         let of = format!("{m} {n}");
         let below: f32 = host(found.l.clone()).into_iter().fold(0.0, |m, x| m.max(x.abs()));
@@ -95,7 +94,7 @@ fn systems() {
             let a = positive::<B>(3, n, false) + random::<B>(3, n, n, true);
             numbers(solve::<_, _, Batch<B>>(a, random::<B>(3, n, r, n == 8)).unwrap())
         }
-        assert_close(&run::<Wgpu>(n, r), &run::<BurnT4a>(n, r), 1e-4, &format!("{n} {r}"));
+        assert_close(&run::<Card>(n, r), &run::<BurnT4a>(n, r), 1e-4, &format!("{n} {r}"));
     }
 }
 
@@ -114,7 +113,7 @@ fn triangular_systems() {
                     let triangle = Triangle { upper, unit, op };
                     let of = format!("{n} {r} {triangle:?}");
                     let expected = run::<BurnT4a>(n, r, triangle);
-                    assert_close(&run::<Wgpu>(n, r, triangle), &expected, 1e-5, &of);
+                    assert_close(&run::<Card>(n, r, triangle), &expected, 1e-5, &of);
                 }
             }
         }
@@ -124,22 +123,22 @@ fn triangular_systems() {
 #[test]
 fn eigenvalues_and_eigenvectors() {
     for (batch, n) in [(2, 1), (3, 2), (2, 7), (2, 16), (2, 31), (1, 32)] {
-        let a = random::<Wgpu>(batch, n, n, false);
+        let a = random::<Card>(batch, n, n, false);
         let found = eigh(a.clone()).unwrap();
         let expected = eigh(random::<BurnT4a>(batch, n, n, false)).unwrap();
         let of = format!("{batch} {n}");
-        let values: Tensor<Wgpu, 2> = found.values;
+        let values: Tensor<Card, 2> = found.values;
         let expected: Tensor<BurnT4a, 2> = expected.values;
         assert_close(&host(values.clone()), &numbers(expected), 1e-5, &of);
         assert_close(&host(eigvalsh(a.clone()).unwrap()), &host(values.clone()), 0.0, &of);
-        let v: Batch<Wgpu> = found.vectors;
+        let v: Batch<Card> = found.vectors;
         orthonormal(v.clone(), &of);
         let back = (v.clone() * values.unsqueeze_dim::<3>(1)).matmul(v.swap_dims(1, 2));
         let symmetric = (a.clone() + a.swap_dims(1, 2)) / 2.0;
         assert_close(&host(back), &host(symmetric), 1e-5, &of);
     }
     // Every eigenvalue is degenerate.
-    let eye = Tensor::<Wgpu, 2>::eye(9, &Wgpu::place()).unsqueeze_dim::<3>(0);
+    let eye = Tensor::<Card, 2>::eye(9, &Card::place()).unsqueeze_dim::<3>(0);
     let found = eigh(eye * 3.0).unwrap();
     assert_eq!(host(found.values), vec![3.0; 9]);
     orthonormal(found.vectors, "ties");
@@ -147,10 +146,10 @@ fn eigenvalues_and_eigenvectors() {
 
 #[test]
 fn singular_values_and_vectors() {
-    let check = |a: Batch<Wgpu>, of: &str| {
+    let check = |a: Batch<Card>, of: &str| {
         let found = svd(a.clone()).unwrap();
-        let (u, s): (Batch<Wgpu>, Tensor<Wgpu, 2>) = (found.u, found.s);
-        let vh: Batch<Wgpu> = found.vh;
+        let (u, s): (Batch<Card>, Tensor<Card, 2>) = (found.u, found.s);
+        let vh: Batch<Card> = found.vh;
         orthonormal(u.clone(), of);
         orthonormal(vh.clone().swap_dims(1, 2), of);
         let back = (u * s.clone().unsqueeze_dim::<3>(1)).matmul(vh);
@@ -160,17 +159,17 @@ fn singular_values_and_vectors() {
     };
     for (m, n) in [(1, 1), (2, 2), (8, 8), (20, 5), (5, 20), (31, 17), (32, 32)] {
         let of = format!("{m} {n}");
-        let s = check(random::<Wgpu>(2, m, n, m == 20), &of);
+        let s = check(random::<Card>(2, m, n, m == 20), &of);
         let expected = svdvals(random::<BurnT4a>(2, m, n, m == 20)).unwrap();
         assert_close(&s, &numbers(expected), 1e-5, &of);
     }
     // Rank 2 and 0; numbers whose squares overflow or underflow.
-    let low = random::<Wgpu>(2, 12, 2, false).matmul(random::<Wgpu>(2, 2, 9, false));
+    let low = random::<Card>(2, 12, 2, false).matmul(random::<Card>(2, 2, 9, false));
     let s = check(low, "rank 2");
     assert!(s[2..9].iter().all(|&x| x < 1e-5), "{s:?}");
-    assert_eq!(check(Batch::zeros([1, 6, 4], &Wgpu::place()), "zeros"), [0.0; 4]);
-    check(random::<Wgpu>(2, 7, 5, false) * 1e30, "large");
-    check(random::<Wgpu>(2, 7, 5, false) * 1e-30, "small");
+    assert_eq!(check(Batch::zeros([1, 6, 4], &Card::place()), "zeros"), [0.0; 4]);
+    check(random::<Card>(2, 7, 5, false) * 1e30, "large");
+    check(random::<Card>(2, 7, 5, false) * 1e-30, "small");
 }
 
 /// Derivative rules with the factors of kernels.
@@ -233,5 +232,5 @@ fn errors_are_those_of_the_engine() {
                 .to_string(),
         ]
     }
-    assert_eq!(errors::<Wgpu>(), errors::<BurnT4a>());
+    assert_eq!(errors::<Card>(), errors::<BurnT4a>());
 }

@@ -1,13 +1,12 @@
 //! Kernels without Burn: tiles, sizes, element types.
 
-use burn::backend::Wgpu;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::ext::einsum::{MaxPlus, semiring_einsum};
 use t4a_cube::{CubeError, Operand, Semiring, Tile, product};
 
-use super::{noise, tensor};
+use super::{Card, noise, tensor};
 
-fn operand(x: Tensor<Wgpu, 3>) -> Operand {
+fn operand(x: Tensor<Card, 3>) -> Operand {
     let x = x.into_primitive().tensor();
     Operand {
         handle: x.handle.clone(),
@@ -19,10 +18,10 @@ fn operand(x: Tensor<Wgpu, 3>) -> Operand {
 
 #[test]
 fn what_does_not_fit_is_refused_before_a_launch() {
-    let x = tensor::<Wgpu, 3>(&noise(24, 1), [2, 3, 4]);
+    let x = tensor::<Card, 3>(&noise(24, 1), [2, 3, 4]);
     let client = x.clone().into_primitive().tensor().client;
     let half = x.clone().cast(DType::F16).swap_dims(1, 2);
-    let run = |a: &Tensor<Wgpu, 3>, b: &Tensor<Wgpu, 3>, tile: Option<Tile>| {
+    let run = |a: &Tensor<Card, 3>, b: &Tensor<Card, 3>, tile: Option<Tile>| {
         let operands = [operand(a.clone()), operand(b.clone())];
         product(&client, Semiring::MaxPlus, operands, true, tile).map(|_| ())
     };
@@ -50,9 +49,9 @@ fn what_does_not_fit_is_refused_before_a_launch() {
 #[test]
 fn elements_that_the_device_lacks_are_refused() {
     let data = TensorData::new(vec![1.0f32; 4], [2, 2]).convert_dtype(DType::BF16);
-    let x = Tensor::<Wgpu, 2>::from_data(data, (&Default::default(), DType::BF16));
+    let x = Tensor::<Card, 2>::from_data(data, (&Default::default(), DType::BF16));
     let client = x.clone().into_primitive().tensor().client;
-    let product = semiring_einsum::<MaxPlus, Wgpu, 2>("ij,jk->ik", [&x, &x]);
+    let product = semiring_einsum::<MaxPlus, Card, 2>("ij,jk->ik", [&x, &x]);
     match t4a_cube::supports(&client, DType::BF16.into()) {
         true => drop(product.unwrap()),
         false => assert!(product.unwrap_err().to_string().contains("bf16")),

@@ -1,4 +1,5 @@
-//! Operations of burn-t4a on `Wgpu`, against naive loops and the engine.
+//! Operations of burn-t4a on a GPU backend, against naive loops and the engine: on `Wgpu`, or `Cuda` with the feature
+//! `cuda`.
 //!
 //! Without a GPU they run on Mesa's software Vulkan: `CUBECL_WGPU_DEFAULT_DEVICE=Cpu`. Features that it lacks or
 //! computes incorrectly are tested on CUDA only: functions of `f64`, `bf16`.
@@ -9,17 +10,22 @@ mod elements;
 mod examples;
 mod factorisations;
 mod kernels;
+mod programs;
 mod scans;
+mod settings;
 mod user;
 
-use burn::backend::wgpu::WgpuDevice;
-use burn::backend::{Autodiff, Wgpu};
+use burn::backend::Autodiff;
+#[cfg(feature = "cuda")]
+use burn::backend::{Cuda as Card, cuda::CudaDevice as CardDevice};
+#[cfg(not(feature = "cuda"))]
+use burn::backend::{Wgpu as Card, wgpu::WgpuDevice as CardDevice};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
 use burn_t4a::{BurnT4a, T4aDevice};
 
 /// Backends under test, and the engine, with tapes.
-type Gpu = Autodiff<Wgpu>;
+type Gpu = Autodiff<Card>;
 type Engine = Autodiff<BurnT4a>;
 
 /// A backend of the tests.
@@ -27,9 +33,9 @@ trait Tested: burn_t4a::ext::operation::Operations {
     fn place() -> Self::Device;
 }
 
-impl Tested for Wgpu {
-    fn place() -> WgpuDevice {
-        WgpuDevice::default()
+impl Tested for Card {
+    fn place() -> CardDevice {
+        CardDevice::default()
     }
 }
 impl Tested for BurnT4a {

@@ -1,4 +1,4 @@
-//! User programs, generic over the backend, on `Autodiff<Wgpu>` and on the engine.
+//! User programs, generic over the backend, on the GPU backend with a tape and on the engine.
 
 use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
@@ -61,5 +61,33 @@ fn factored<B: Tested + AutodiffBackend>() -> [Vec<f32>; 4] {
 fn gradients_of_factorisations() {
     for (i, (given, expected)) in factored::<Gpu>().iter().zip(factored::<Engine>()).enumerate() {
         assert_close(given, &expected, 1e-4, &format!("factorisation {i}"));
+    }
+}
+
+/// `f64`, whose functions software Vulkan computes incorrectly.
+#[cfg(feature = "cuda")]
+#[test]
+fn double_precision() {
+    use burn::tensor::DType;
+    use burn_t4a::ext::einsum::LogSumExp;
+    fn results<B: Tested>() -> Vec<f64> {
+        let x = tensor::<B, 2>(&noise(400, 9), [20, 20]).cast(DType::F64);
+        let sums: Tensor<B, 2> = semiring_einsum::<LogSumExp, _, _>("ij,jk->ik", [&x, &x]).unwrap();
+        let best: Tensor<B, 2> = semiring_einsum::<MaxPlus, _, _>("ij,jk->ik", [&x, &x]).unwrap();
+        let states = linear_recurrence(x.clone(), x.clone(), None, 0, false).unwrap();
+        let spd = x.clone().matmul(x.clone().transpose())
+            + Tensor::<B, 2>::eye(20, &B::place()).cast(DType::F64);
+        let all = [sums, best, states, cholesky(spd.clone()).unwrap(), qr(x).unwrap().r];
+        let values = eigh(spd).unwrap().values;
+        let all = all.into_iter().flat_map(|x| x.into_data().iter::<f64>().collect::<Vec<_>>());
+        all.chain(values.into_data().iter()).collect()
+    }
+    for (i, (given, expected)) in
+        results::<super::Card>().iter().zip(results::<burn_t4a::BurnT4a>()).enumerate()
+    {
+        assert!(
+            (given - expected).abs() < 1e-11 * (1.0 + expected.abs()),
+            "{i}: {given} {expected}"
+        );
     }
 }
