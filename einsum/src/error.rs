@@ -96,6 +96,9 @@ pub enum EinsumError {
     /// Every contraction order found has an intermediate that exceeds the address space; the smallest one is given.
     #[error("einsum: an intermediate of {elements:.1e} elements exceeds the address space")]
     IntermediateOverflow { elements: f64 },
+    /// A search method of the contraction order that this build does not contain.
+    #[error("einsum: Optimizer::{optimizer} needs the feature `omeco`")]
+    OptimizerUnavailable { optimizer: &'static str },
     /// A sum has more terms than an argmax can index.
     #[error("einsum: a sum of {terms:.2e} terms exceeds the range of an argmax, {limit}")]
     IndexRange { terms: f64, limit: u32 },

@@ -30,13 +30,14 @@
 // subscripts   text, labels, builder          labels of the operands and of the result
 // network      subscripts with shapes         numbered labels, one per axis
 // order        pairs of slots, and their time
-// path         contraction order              given, or searched: search, greedy, refine
+// path         contraction order              given, or searched: search, greedy, anneal, refine
 // plan         labels of each step, slices    shape-only; cached by structure
 // slices       loops over labels fixed to save memory; slice_rules: their derivatives
 // step         one plan per step, for autodiff tapes
 // contract     executes a plan over a semiring    pair: one pairwise contraction; direct: of row-major operands
 // backend      user-supplied products
 // rules        derivative of one sum, by semiring
+// semirings    derivatives of each semiring
 // derivative   vjp and jvp of a plan
 // cotangent    the vjp over (+, ×) as plans
 // report       text report of a plan: order, sizes, cost, memory
@@ -49,6 +50,8 @@
 // time.
 #![cfg_attr(test, allow(dead_code))]
 
+#[cfg_attr(not(feature = "omeco"), path = "no_anneal.rs")]
+mod anneal;
 mod backend;
 mod cache;
 mod contract;
@@ -79,6 +82,8 @@ mod report;
 mod roles;
 mod rules;
 mod search;
+#[cfg(not(test))]
+mod semirings;
 mod slice_rules;
 mod slices;
 mod step;

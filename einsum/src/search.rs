@@ -3,19 +3,14 @@
 //! ```text
 //! Greedy   the cheapest of several greedy orders     ╲
 //!                                                      refine: best orders of small subtrees
-//! TreeSa   omeco: simulated annealing over trees    ╱
+//! TreeSa   anneal: simulated annealing over trees   ╱
 //! ```
-//!
-//! Annealing after Kalachev, Panteleev and Yung (2021).
 
-use std::collections::HashMap;
-
-use omeco::{EinCode, NestedEinsum, TreeSA, optimize_code};
-
+use crate::anneal;
 use crate::error::{EinsumError, Result};
 use crate::greedy::{self, MOST_LABELS, Ties};
 use crate::network::{Ids, LabelId};
-use crate::order::{ContractionOrder, Measure, SlotPairs, in_rounds, join};
+use crate::order::{ContractionOrder, Measure, SlotPairs, in_rounds};
 use crate::refine::refine;
 
 /// Limits of the total time of the greedy searches of one network, in nanoseconds: maximum, and minimum if the
@@ -37,35 +32,48 @@ pub enum Optimizer {
     #[default]
     Greedy,
     /// Simulated annealing over contraction trees: seconds of search for better paths. Subtrees are optimised as in
-    /// [`Optimizer::Greedy`].
+    /// [`Optimizer::Greedy`]. Needs the feature `omeco`.
     TreeSa,
 }
 
 /// Searches for a contraction order.
 ///
 /// # Errors
-/// [`EinsumError::IntermediateOverflow`] if every order found has an intermediate that exceeds any memory.
+/// [`EinsumError::IntermediateOverflow`] if every order found has an intermediate that exceeds any memory;
+/// [`EinsumError::OptimizerUnavailable`].
 pub(crate) fn search(
     inputs: &[Ids],
     output: &[LabelId],
     sizes: &[usize],
     by: Optimizer,
 ) -> Result<ContractionOrder> {
+    available(by, anneal::IS_AVAILABLE)?;
     if inputs.len() < 3 {
         return Ok(in_rounds(inputs.len()));
     }
     let measure = Measure { inputs, output, sizes };
+    let fits = inputs.len() <= MOST_ANNEALED;
     let annealed = match by {
-        Optimizer::TreeSa if inputs.len() <= MOST_ANNEALED => anneal(inputs, output, sizes),
+        Optimizer::TreeSa if fits => anneal::order(inputs, output, sizes),
         _ => None,
     };
-    let cut = by == Optimizer::TreeSa && inputs.len() > MOST_ANNEALED;
+    let cut = by == Optimizer::TreeSa && !fits;
     let found = match annealed {
         Some(pairs) => ContractionOrder { pairs, cut: false },
         None => cheapest(&measure)?,
     };
     let refined = refine(&measure, found.pairs);
     Ok(ContractionOrder { cut: cut || found.cut || refined.cut, ..refined })
+}
+
+/// Rejects annealing unless this build `anneals`.
+fn available(by: Optimizer, anneals: bool) -> Result<()> {
+    match by {
+        Optimizer::TreeSa if !anneals => {
+            Err(EinsumError::OptimizerUnavailable { optimizer: "TreeSa" })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The cheapest of the greedy orders; fewer variants are tried if the contraction takes no longer than the search.
@@ -102,15 +110,6 @@ fn cheapest(measure: &Measure<'_>) -> Result<ContractionOrder> {
     Ok(ContractionOrder { pairs, cut: work > MOST_WORK && worth > MOST_WORK })
 }
 
-fn anneal(inputs: &[Ids], output: &[LabelId], sizes: &[usize]) -> Option<SlotPairs> {
-    let code = EinCode::new(inputs.iter().map(|ids| ids.to_vec()).collect(), output.to_vec());
-    // The library takes logarithms of these sizes.
-    let size = |(id, &n): (usize, &usize)| (id as LabelId, n.max(1));
-    let of: HashMap<LabelId, usize> = sizes.iter().enumerate().map(size).collect();
-    let tree = optimize_code(&code, &of, &TreeSA::fast())?;
-    Some(order(&tree, inputs.len()))
-}
-
 /// Sets of labels that a greedy search may count as size 1: none; those of the output; those of more than two tensors.
 /// Every order keeps such a label for many steps, and a search that counts its size prefers products of small tensors
 /// without other shared labels.
@@ -129,37 +128,15 @@ fn free_labels(inputs: &[Ids], output: &[LabelId], labels: usize) -> Vec<Vec<boo
 /// for every network; the cheapest of the orders is taken.
 const GAINS: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
 
-/// The pairs of a tree in post-order, without recursion. Operands missing in the tree are appended, and repeated
-/// operands are used once: otherwise the sum would be wrong.
-fn order(root: &NestedEinsum<LabelId>, operands: usize) -> SlotPairs {
-    enum Visit<'a> {
-        Tree(&'a NestedEinsum<LabelId>),
-        Join(usize),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annealing_needs_its_feature() {
+        let error = available(Optimizer::TreeSa, false).unwrap_err();
+        assert_eq!(error, EinsumError::OptimizerUnavailable { optimizer: "TreeSa" });
+        available(Optimizer::TreeSa, true).unwrap();
+        available(Optimizer::Greedy, false).unwrap();
     }
-    let mut pairs = SlotPairs::new();
-    let mut used = vec![false; operands];
-    let mut todo = vec![Visit::Tree(root)];
-    // Slots of completed subtrees; `None` for a subtree without a new operand.
-    let mut done: Vec<Option<usize>> = Vec::new();
-    while let Some(visit) = todo.pop() {
-        match visit {
-            Visit::Tree(NestedEinsum::Leaf { tensor_index: i }) => {
-                let new = *i < operands && !std::mem::replace(&mut used[*i], true);
-                done.push(new.then_some(*i));
-            }
-            Visit::Tree(NestedEinsum::Node { args, .. }) => {
-                todo.push(Visit::Join(args.len()));
-                todo.extend(args.iter().rev().map(Visit::Tree));
-            }
-            Visit::Join(n) => {
-                let parts = done.split_off(done.len().saturating_sub(n));
-                let parts = parts.into_iter().flatten();
-                done.push(parts.reduce(|l, r| join(l, r, operands, &mut pairs)));
-            }
-        }
-    }
-    let forgotten = (0..operands).filter(|&i| !used[i]);
-    let roots: Vec<usize> = done.into_iter().flatten().chain(forgotten).collect();
-    roots.into_iter().reduce(|l, r| join(l, r, operands, &mut pairs));
-    pairs
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! Contraction   a plan over a semiring: shapes, forward, vjp, jvp, portable definition
 //! tag           semirings as values, with names for those of this crate
-//! semiring      ArraySemiring: a semiring expressed in array operations
+//! semiring      ArraySemiring: trait of a semiring expressed in array operations
 //! custom        user-defined semirings as values; dispatch from value to kernels
 //! portable      contractions of one or two operands in array operations
 //! arrays        contractions of arrays by subscripts
@@ -22,7 +22,7 @@ mod engine;
 mod optima;
 mod pairs;
 mod portable;
-mod semiring;
+pub(crate) mod semiring;
 mod tag;
 
 use std::borrow::Cow;

@@ -293,7 +293,7 @@ fn add_scaled(to: &mut [f64], g: f64, shares: &[f64]) {
 /// Cotangents of A and B.
 ///
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
-pub(super) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]> {
+pub(crate) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]> {
     let mut known = None;
     if let Some(ExpFactors { e, f, p }) = ExpFactors::new(x)? {
         let (w, said) = quotients(g, &p)?;
@@ -329,7 +329,7 @@ pub(super) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>
 /// Tangent of C.
 ///
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
-pub(super) fn jvp<T: Float>(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
+pub(crate) fn jvp<T: Float>(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
     let moderate = |x: &[T]| x.iter().all(|x| x.to_f64().abs() <= LARGEST);
     let factors = if moderate(da) && moderate(db) { ExpFactors::new(x)? } else { None };
     let (mut dc, mut covered) = (None, None);

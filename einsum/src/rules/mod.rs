@@ -1,4 +1,4 @@
-//! Derivatives of the sums of each semiring.
+//! Derivatives of the sums of a semiring; the semirings are in [`semirings`](crate::semirings).
 //!
 //! The cotangent of an element `c = ⊕ₖ aₖ ⊗ bₖ` is multiplied by a weight wₖ for term k, and within the term by
 //! `∂(a ⊗ b)` for a and b:
@@ -22,7 +22,7 @@
 //! and counts are locally constant.
 
 mod argmax;
-mod log_sum;
+pub(crate) mod log_sum;
 mod marginal;
 mod matrices;
 mod slices;
@@ -32,10 +32,7 @@ pub use matrices::MatrixProduct;
 pub(crate) use matrices::elements;
 pub(crate) use slices::{Slices, add_slice, open_to};
 
-use t4a_algebra::{
-    Extended, Field, Float, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Scalar,
-    Selective, Semiring, Signed, Standard,
-};
+use t4a_algebra::{Numeric, Scalar, Selective, Semiring};
 use t4a_tensor::Tensor;
 use t4a_tensor::matmul::{matmul, matmul_argmax};
 
@@ -157,92 +154,5 @@ pub(crate) fn jvp<S: Differentiable<T>, T: Numeric>(
     match S::SHARE {
         Share::Argmax => argmax::jvp::<S, T>(x, da, db),
         _ => S::marginal_jvp(x, da, db),
-    }
-}
-
-impl<T: Field> Differentiable<T> for Standard {
-    const SHARE: Share = Share::Linear;
-
-    fn partials(a: T, b: T) -> (T, T) {
-        (b, a)
-    }
-
-    fn conj(x: T) -> T {
-        x.conj()
-    }
-}
-
-impl<T: Signed> Differentiable<T> for MaxPlus {
-    const SHARE: Share = Share::Argmax;
-
-    fn partials(_: T, _: T) -> (T, T) {
-        (T::ONE, T::ONE)
-    }
-
-    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selective_matmul::<Self, T>(a, b)
-    }
-}
-
-impl<T: Extended> Differentiable<T> for MinPlus {
-    const SHARE: Share = Share::Argmax;
-
-    fn partials(_: T, _: T) -> (T, T) {
-        (T::ONE, T::ONE)
-    }
-
-    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selective_matmul::<Self, T>(a, b)
-    }
-}
-
-impl<T: Extended> Differentiable<T> for MaxMul {
-    const SHARE: Share = Share::Argmax;
-
-    fn partials(a: T, b: T) -> (T, T) {
-        (b, a)
-    }
-
-    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selective_matmul::<Self, T>(a, b)
-    }
-}
-
-impl<T: Extended> Differentiable<T> for MaxMin {
-    const SHARE: Share = Share::Argmax;
-
-    /// Ties choose the left factor; a NaN is chosen over a number.
-    fn partials(a: T, b: T) -> (T, T) {
-        if a <= b || a.is_nan() { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
-    }
-
-    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selective_matmul::<Self, T>(a, b)
-    }
-}
-
-impl<T: Float> Differentiable<T> for LogSumExp {
-    const SHARE: Share = Share::Marginal;
-    const READS_SUMS: bool = false;
-
-    fn partials(_: T, _: T) -> (T, T) {
-        (T::ONE, T::ONE)
-    }
-
-    /// The weight of the term in the sum, a probability.
-    fn marginal(term: T, sum: T) -> T {
-        term.sub(sum).exp()
-    }
-
-    fn absorbs(x: T) -> bool {
-        x == T::INFINITY
-    }
-
-    fn marginal_vjp(x: &MatrixProduct<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
-        log_sum::vjp(x, cotangent)
-    }
-
-    fn marginal_jvp(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
-        log_sum::jvp(x, da, db)
     }
 }

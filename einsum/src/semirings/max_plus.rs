@@ -1,0 +1,35 @@
+//! Derivative of (max, +).
+
+use t4a_algebra::{MaxPlus, Signed};
+use t4a_diff::Array;
+use t4a_tensor::Tensor;
+
+use crate::error::Result;
+use crate::operation::semiring::{absorbing_sum, greatest};
+use crate::operation::{ArraySemiring, FloatSemiring};
+use crate::rules::{Differentiable, Share, selective_matmul};
+
+impl<T: Signed> Differentiable<T> for MaxPlus {
+    const SHARE: Share = Share::Argmax;
+
+    fn partials(_: T, _: T) -> (T, T) {
+        (T::ONE, T::ONE)
+    }
+
+    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        selective_matmul::<Self, T>(a, b)
+    }
+}
+
+impl ArraySemiring for MaxPlus {
+    type Tag = FloatSemiring;
+    const TAG: FloatSemiring = FloatSemiring::MaxPlus;
+
+    fn product<A: Array>(a: &A, b: &A) -> A {
+        absorbing_sum(a, b, f64::INFINITY)
+    }
+
+    fn sum<A: Array>(terms: &A, axis: usize) -> A {
+        greatest(terms, axis, f64::NEG_INFINITY)
+    }
+}
