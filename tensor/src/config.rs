@@ -1,14 +1,13 @@
 //! Settings of the engine. They are process-wide, not per thread, so the behaviour of a call does not depend on its
 //! thread.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use t4a_algebra::environment::{Invalid, Variable, bytes};
 use t4a_algebra::parallel;
 use thiserror::Error;
 
 use crate::pool;
 use crate::route::{self, Policy};
+use crate::setting::ByteSetting;
 
 /// A setting that is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -196,42 +195,4 @@ static EINSUM_MEMORY: ByteSetting = ByteSetting::new(EINSUM_VARIABLE, usize::MAX
 /// The memory for intermediates of a contraction that has been set.
 pub fn einsum_memory() -> Option<usize> {
     Some(EINSUM_MEMORY.get()).filter(|&bytes| bytes != usize::MAX)
-}
-
-/// A number of bytes that is set, or from the environment, or a default.
-pub(crate) struct ByteSetting {
-    now: AtomicUsize,
-    variable: Variable<usize>,
-    otherwise: usize,
-}
-
-impl ByteSetting {
-    /// Marks a value that has not been read from the environment.
-    const UNREAD: usize = usize::MAX - 1;
-
-    pub(crate) const fn new(variable: Variable<usize>, otherwise: usize) -> Self {
-        Self { now: AtomicUsize::new(Self::UNREAD), variable, otherwise }
-    }
-
-    #[inline]
-    pub(crate) fn get(&self) -> usize {
-        match self.now.load(Ordering::Relaxed) {
-            Self::UNREAD => self.read(),
-            bytes => bytes,
-        }
-    }
-
-    #[cold]
-    fn read(&self) -> usize {
-        let bytes = self.variable.get().unwrap_or(self.otherwise);
-        // A value set concurrently is kept.
-        match self.now.compare_exchange(Self::UNREAD, bytes, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => bytes,
-            Err(set) => set,
-        }
-    }
-
-    pub(crate) fn set(&self, bytes: usize) {
-        self.now.store(if bytes == Self::UNREAD { usize::MAX } else { bytes }, Ordering::Relaxed);
-    }
 }

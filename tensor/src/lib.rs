@@ -40,7 +40,8 @@
 // sort · cumulative  along an axis
 // fft                Fourier transforms along an axis
 // create · random    regular and random values
-// config · route     settings of the process, and execution paths of results
+// config · setting   settings of the process
+// route              execution paths of results
 
 pub mod any;
 pub mod arg_reduce;
@@ -66,6 +67,7 @@ pub mod quantized;
 pub mod random;
 pub mod reduce;
 pub mod route;
+mod setting;
 pub mod sort;
 pub mod storage;
 pub mod tensor;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use t4a_algebra::environment::{Variable, bytes};
 
-use crate::config::ByteSetting;
+use crate::setting::ByteSetting;
 
 /// Alignment of pooled blocks: one cache line, and the widest vector register.
 pub const ALIGN: usize = 64;

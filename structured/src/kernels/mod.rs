@@ -1,6 +1,7 @@
 //! Execution of plans on memory: the only unsafe code of this crate.
 //!
 //! ```text
+//! matrix     one matrix product
 //! moves      strided copies of blocks, with signs
 //! products   matrix products of coupled sectors
 //! panels     copies and products interleaved, in cache-sized panels
@@ -9,6 +10,7 @@
 //!
 //! The constructors of plans check every offset; the length of each buffer is checked against the plan here.
 
+mod matrix;
 mod moves;
 mod panels;
 mod products;

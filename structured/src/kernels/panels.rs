@@ -2,12 +2,12 @@
 
 use std::cell::Cell;
 
-use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
+use t4a_algebra::gemm::{MatMut, MatRef, Parallelism};
 use t4a_algebra::parallel::{self, SendPtr};
 use t4a_algebra::{Numeric, Semiring, Standard};
 
-use super::products::strides;
-use super::{moves, short};
+use super::matrix::{multiply, strides};
+use super::moves;
 use crate::plan::{ContractionPanels, ContractionPlan, PanelDimension, along};
 
 /// Panel memory of a thread, in cache lines; reused between calls.
@@ -123,22 +123,4 @@ pub(super) unsafe fn run<T: Numeric>(
         });
     };
     parallel::for_each(panels.tasks.len(), parallel, &task);
-}
-
-/// `C = A B` or `C += A B`; short products run on this thread.
-pub(super) fn multiply<T: Numeric>(
-    a: MatRef<'_, T>,
-    b: MatRef<'_, T>,
-    c: MatMut<'_, T>,
-    accumulate: bool,
-    parallelism: Parallelism,
-) where
-    Standard: Semiring<T>,
-{
-    if short::multiply(&a, &b, &c, accumulate) {
-        return;
-    }
-    if let Ok(product) = Product::new(a, b, c) {
-        product.accumulate(accumulate).parallelism(parallelism).run::<Standard>();
-    }
 }

@@ -7,7 +7,7 @@ use t4a_algebra::gemm::{MatMut, MatRef, Parallelism};
 use t4a_algebra::parallel::{self, SendPtr};
 use t4a_algebra::{Numeric, Semiring, Standard};
 
-use super::panels::multiply;
+use super::matrix::{multiply, strides};
 use crate::plan::{MatrixView, Products, TermGroup};
 
 /// Number of multiply-adds from which one product may use several threads.
@@ -72,13 +72,6 @@ unsafe fn group<T: Numeric>(
             let c = MatMut::from_raw_parts(c.wrapping_add(to.offset), (to.rows, to.cols), (rs, cs));
             multiply(a, b, c, i > 0, parallelism);
         }
-    }
-}
-
-pub(super) fn strides(view: MatrixView) -> (isize, isize) {
-    match view.transposed {
-        false => (view.cols as isize, 1),
-        true => (1, view.rows as isize),
     }
 }
 

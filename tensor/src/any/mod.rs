@@ -12,6 +12,7 @@ mod elementwise;
 mod fft;
 mod image;
 mod index;
+mod matmul;
 mod nn;
 mod promote;
 mod reduce;

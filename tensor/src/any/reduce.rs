@@ -1,14 +1,11 @@
-//! Reductions and matrix products of erased tensors. Reduced axes keep size 1.
-
-use t4a_algebra::Standard;
+//! Reductions of erased tensors. Reduced axes keep size 1.
 
 use super::AnyTensor;
-use super::elementwise::{same_dtype, unsupported};
+use super::elementwise::unsupported;
 use crate::arg_reduce::arg_reduce;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::fold::{All, Any, MaxAbs, Maximum, Mean, Minimum, Prod, Sum, SumSquares};
-use crate::matmul::matmul;
 use crate::reduce::reduce;
 use crate::with_dtype;
 
@@ -90,18 +87,6 @@ impl AnyTensor {
             let (values, indices) = arg_reduce(Minimum, self.typed::<T>()?, axis)?;
             Ok((values.into(), indices.into()))
         }, else => Err(unsupported("min_with_index", self.dtype(), "real")))
-    }
-
-    /// `[…, m, k] · […, k, n] → […, m, n]` with batch axes broadcast.
-    ///
-    /// # Errors
-    /// [`ShapeMismatch`](crate::TensorError::ShapeMismatch), `DTypeMismatch`, `DTypeUnsupported`.
-    pub fn matmul(&self, rhs: &Self) -> Result<Self> {
-        same_dtype("matmul", self, rhs)?;
-        with_dtype!(self.dtype().modular(), T in modular => {
-            let (a, b) = (self.typed_modular::<T>()?, rhs.typed_modular()?);
-            Ok(Self::from(matmul::<Standard, T>(a, b)?).with_sign_of(self.dtype()))
-        }, else => Err(unsupported("matmul", self.dtype(), "numeric")))
     }
 }
 
