@@ -72,7 +72,6 @@ pub(crate) fn results(op: &AnyOperation, arrays: usize) -> Groups {
 fn own_results(op: &AnyOperation) -> Groups {
     match op {
         AnyOperation::Linalg(op) => {
-            use t4a_linalg::operation::MatrixOperation;
             op.op.results().iter().map(|kind| kind.arrays(op.complex) as u8).collect()
         }
         AnyOperation::Jvp(jvp) => own_results(jvp.op()).repeat(2),

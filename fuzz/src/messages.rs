@@ -17,7 +17,6 @@ use t4a_linalg::hermitian::{Elementary, HermitianFunctionOp};
 use t4a_linalg::logm::LogmOp;
 use t4a_linalg::lstsq::{LstsqMinNormOp, LstsqOp};
 use t4a_linalg::lyapunov::LyapunovPositiveOp;
-use t4a_linalg::operation::MatrixOperation;
 use t4a_linalg::pinv::PinvOp;
 use t4a_linalg::polar::{PolarOp, Side};
 use t4a_linalg::qr::{Columns, LqOp, QrOp};

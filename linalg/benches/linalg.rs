@@ -16,7 +16,7 @@ use nalgebra::DMatrix;
 use t4a_linalg::cholesky::CholeskyOp;
 use t4a_linalg::eigh::EighOp;
 use t4a_linalg::lu::{LuFactorOp, Pivoting};
-use t4a_linalg::operation::{MatrixOperation, Outcome};
+use t4a_linalg::operation::Outcome;
 use t4a_linalg::qr::{Columns, QrOp};
 use t4a_linalg::schur::schur;
 use t4a_linalg::solve::SolveOp;

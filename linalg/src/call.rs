@@ -7,7 +7,7 @@ use t4a_diff::{Array, Dual, Integers, Meta, Value};
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
 use crate::error::Result;
-use crate::operation::{MatrixOperation, PartKind, next};
+use crate::operation::{PartKind, next};
 use crate::permutation::Permutation;
 use crate::systems::Movable;
 use crate::table::{Linalg, MatrixOp};

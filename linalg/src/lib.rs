@@ -23,7 +23,7 @@
 //! | Schur form | [`schur`] |
 //! | norms, condition numbers | [`mod@norm`] |
 //! | Sylvester and Lyapunov equations, `A X + X B = C` | [`sylvester`], [`lyapunov`] |
-//! | tensors as matrices: some axes form the rows | [`mod@left_dims`] |
+//! | tensors as matrices: some axes form the rows | [`user::svd_left_dims`] |
 //! | operators given as functions: Lanczos, Arnoldi, GMRES, exponentials | [`krylov`] |
 //! | user interface of all of them, over any arrays | [`user`] |
 //!
@@ -98,7 +98,7 @@
 // operation                      trait of operations
 // table                          all operations as one value; execution on arrays
 // call program                   plain, status and tangent forms; functions written in the vocabulary
-// left_dims                      N-dimensional tensors as matrices
+// left_dims                      axes of N-dimensional tensors as matrices
 // krylov                         operators given as functions: eigenvalues, exponentials, linear systems
 // gaussian_process               likelihood and posterior by a factorisation
 
@@ -120,7 +120,7 @@ pub mod householder;
 mod idle;
 pub mod inverse;
 pub mod krylov;
-pub mod left_dims;
+mod left_dims;
 pub mod logm;
 pub mod lstsq;
 pub mod lu;

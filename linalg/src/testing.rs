@@ -6,7 +6,7 @@ use t4a_tensor::Tensor;
 use t4a_diff::{Array, Dual, Eager, Kept, Operation, Outcome, Reverse, Value};
 
 use crate::error::Result;
-use crate::operation::{MatrixOperation, Over, Part, PartKind};
+use crate::operation::{Over, Part, PartKind};
 use crate::qr::{Columns, qr};
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::table::{Linalg, MatrixOp};

@@ -39,15 +39,10 @@ fn singular<M: Matrices>(a: &M, out: &Outcome<M>) -> Result<Option<M>> {
 pub struct DetOp;
 
 impl MatrixOperation for DetOp {
-    fn name(&self) -> &'static str {
-        "det"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "det";
+    const OPERANDS: Signature = Signature::Square;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         operands.iter().map(|_| [1, 1]).collect()
     }
@@ -61,7 +56,7 @@ impl MatrixOperation for DetOp {
         tracked: bool,
     ) -> Result<Outcome<Batched<T>>> {
         let (value, factors, info) = det_ex(operands[0])?;
-        check(self.name(), &info, SINGULAR)?;
+        check(Self::NAME, &info, SINGULAR)?;
         let results = vec![Part::Full(Batched::numbers(&value))];
         if tracked && nearly_singular(&factors)? {
             let factors = SINGULAR_VALUES.forward(operands, true)?.results;
@@ -111,15 +106,10 @@ impl MatrixOperation for DetOp {
 pub struct SlogdetOp;
 
 impl MatrixOperation for SlogdetOp {
-    fn name(&self) -> &'static str {
-        "slogdet"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Real]
-    }
+    const NAME: &'static str = "slogdet";
+    const OPERANDS: Signature = Signature::Square;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full, PartKind::Real];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         operands.iter().flat_map(|_| [[1, 1], [1, 1]]).collect()
     }
@@ -133,7 +123,7 @@ impl MatrixOperation for SlogdetOp {
         _tracked: bool,
     ) -> Result<Outcome<Batched<T>>> {
         let ((sign, log), factors, info) = slogdet_ex(operands[0])?;
-        check(self.name(), &info, SINGULAR)?;
+        check(Self::NAME, &info, SINGULAR)?;
         let (sign, log) = (Batched::numbers(&sign), Batched::numbers(&log));
         Ok(eliminated(vec![Part::Full(sign), Part::Real(log)], factors))
     }

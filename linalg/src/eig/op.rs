@@ -38,15 +38,10 @@ pub struct EigOp {
 }
 
 impl MatrixOperation for EigOp {
-    fn name(&self) -> &'static str {
-        "eig"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Complex, PartKind::Complex]
-    }
+    const NAME: &'static str = "eig";
+    const OPERANDS: Signature = Signature::Square;
+    const RESULTS: &'static [PartKind] = &[PartKind::Complex, PartKind::Complex];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let n = operands[0][1];
         vec![[1, n], [n, n]]
@@ -93,15 +88,10 @@ impl MatrixOperation for EigOp {
 pub struct EigvalsOp;
 
 impl MatrixOperation for EigvalsOp {
-    fn name(&self) -> &'static str {
-        "eigvals"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Complex]
-    }
+    const NAME: &'static str = "eigvals";
+    const OPERANDS: Signature = Signature::Square;
+    const RESULTS: &'static [PartKind] = &[PartKind::Complex];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[1, operands[0][1]]]
     }

@@ -35,15 +35,10 @@ pub struct EighOp {
 }
 
 impl MatrixOperation for EighOp {
-    fn name(&self) -> &'static str {
-        "eigh"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Real, PartKind::Full]
-    }
+    const NAME: &'static str = "eigh";
+    const OPERANDS: Signature = Signature::Square;
+    const RESULTS: &'static [PartKind] = &[PartKind::Real, PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let n = operands[0][1];
         vec![[1, n], [n, n]]
@@ -91,20 +86,13 @@ impl MatrixOperation for EighOp {
 pub struct EigvalshOp;
 
 impl MatrixOperation for EigvalshOp {
-    fn name(&self) -> &'static str {
-        "eigvalsh"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Real]
-    }
+    const NAME: &'static str = "eigvalsh";
+    const OPERANDS: Signature = Signature::Square;
+    const RESULTS: &'static [PartKind] = &[PartKind::Real];
+    const HIDDEN: &'static [PartKind] = &[PartKind::Full, PartKind::Real];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[1, operands[0][1]]]
-    }
-    fn hidden(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Real]
     }
     fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
         Some(Factorisation::Eigh)

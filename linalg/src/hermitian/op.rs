@@ -21,15 +21,10 @@ pub struct HermitianFunctionOp {
 }
 
 impl MatrixOperation for HermitianFunctionOp {
-    fn name(&self) -> &'static str {
-        "hermitian_function"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "hermitian_function";
+    const OPERANDS: Signature = Signature::Square;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]
     }
@@ -43,8 +38,8 @@ impl MatrixOperation for HermitianFunctionOp {
         _tracked: bool,
     ) -> Result<Outcome<Batched<T>>> {
         let ((out, values), eigh, info) = hermitian_function_ex(operands[0], &self.function)?;
-        check(self.name(), &info, SINGULAR)?;
-        check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
+        check(Self::NAME, &info, SINGULAR)?;
+        check_domain(Self::NAME, &Batched::<T::R>::rows_of(&values))?;
         let out = Outcome::new(vec![Part::Full(Batched::new(&out))]);
         Ok(out.saving(Factorisation::Eigh, parts(&eigh)))
     }

@@ -9,7 +9,7 @@ use crate::hermitian::Elementary;
 use crate::hermitian::HermitianFunctionOp;
 use crate::lu::LuFactorOp;
 use crate::lu::Pivoting;
-use crate::operation::{MatrixOperation, Part};
+use crate::operation::Part;
 use crate::polar::PolarOp;
 use crate::polar::Side;
 use crate::qr::Columns;

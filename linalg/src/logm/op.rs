@@ -4,60 +4,28 @@ use t4a_tensor::Tensor;
 
 use super::{jvp, logm, logm_ex, vjp};
 use crate::error::Result;
-use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, only, zeros};
+use crate::operation::MatrixFunction;
 use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, Matrices};
+use crate::vocabulary::Matrices;
 
 /// `A` → `ln A`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LogmOp;
 
-impl MatrixOperation for LogmOp {
-    fn name(&self) -> &'static str {
-        "logm"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Square
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
-    fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
-        vec![operands[0]]
-    }
+impl MatrixFunction for LogmOp {
+    const NAME: &'static str = "logm";
 
-    fn forward<T: LinalgScalar>(
-        &self,
-        operands: &[&Tensor<T>],
-        _tracked: bool,
-    ) -> Result<Outcome<Batched<T>>> {
-        Ok(Outcome::new(vec![Part::Full(Batched::new(&logm(operands[0])?))]))
+    fn forward<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+        logm(a)
     }
-
-    fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
-        Ok(logm_ex(operands[0])?.1)
+    fn info<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<i32>> {
+        Ok(logm_ex(a)?.1)
     }
-
-    fn vjp<M: Matrices>(
-        &self,
-        operands: &[M],
-        _out: &Outcome<M>,
-        cotangents: &[Option<Part<M>>],
-    ) -> Result<Vec<M>> {
-        let a = &operands[0];
-        Ok(vec![match full(cotangents, 0) {
-            Some(cotangent) => vjp(a, cotangent),
-            None => zeros(a),
-        }])
+    fn vjp<M: Matrices>(a: &M, _: &M, cotangent: &M) -> Result<M> {
+        Ok(vjp(a, cotangent))
     }
-
-    fn jvp<M: Matrices>(
-        &self,
-        operands: &[M],
-        _out: &Outcome<M>,
-        tangents: &[Option<M>],
-    ) -> Result<Vec<Part<M>>> {
-        Ok(vec![Part::Full(jvp(&operands[0], only(tangents)))])
+    fn jvp<M: Matrices>(a: &M, _: &M, da: &M) -> Result<M> {
+        Ok(jvp(a, da))
     }
 }

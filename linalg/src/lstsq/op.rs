@@ -27,15 +27,10 @@ fn factors<M: Matrices>(out: &Outcome<M>) -> (M, M) {
 pub struct LstsqOp;
 
 impl MatrixOperation for LstsqOp {
-    fn name(&self) -> &'static str {
-        "lstsq"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Columns
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "lstsq";
+    const OPERANDS: Signature = Signature::Columns;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[operands[0][1], operands[1][1]]]
     }
@@ -102,15 +97,10 @@ pub struct LstsqMinNormOp {
 by_bits!(LstsqMinNormOp, |op| op.rtol.map(f64::to_bits));
 
 impl MatrixOperation for LstsqMinNormOp {
-    fn name(&self) -> &'static str {
-        "lstsq_min_norm"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Columns
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "lstsq_min_norm";
+    const OPERANDS: Signature = Signature::Columns;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[operands[0][1], operands[1][1]]]
     }

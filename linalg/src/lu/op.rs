@@ -23,15 +23,10 @@ pub struct LuFactorOp {
 }
 
 impl MatrixOperation for LuFactorOp {
-    fn name(&self) -> &'static str {
-        "lu_factor"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "lu_factor";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]
     }

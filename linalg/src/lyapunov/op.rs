@@ -14,15 +14,10 @@ use crate::vocabulary::{Batched, Matrices};
 pub struct LyapunovPositiveOp;
 
 impl MatrixOperation for LyapunovPositiveOp {
-    fn name(&self) -> &'static str {
-        "lyapunov_positive"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Squares
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "lyapunov_positive";
+    const OPERANDS: Signature = Signature::Squares;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[1]]
     }

@@ -3,11 +3,13 @@
 //! ```text
 //! MatrixOperation   shapes, forward on engine tensors, status, vjp and jvp
 //! Outcome           results, and saved data for the derivative rules
+//! MatrixFunction    operations on one square matrix with one result of its size
 //! Over              conversion of arrays to matrices and back
 //! ```
 //!
 //! To add an operation: an `op.rs` in the module of its decomposition, and a row of the [table](crate::table).
 
+mod function;
 mod over;
 
 use std::fmt::Debug;
@@ -15,6 +17,7 @@ use std::fmt::Debug;
 use smallvec::SmallVec;
 use t4a_tensor::{Tensor, TensorError};
 
+pub use function::MatrixFunction;
 pub use over::Over;
 pub(crate) use over::{given, next};
 
@@ -164,7 +167,7 @@ pub enum Factorisation {
 pub struct Outcome<M: Matrices> {
     /// The results.
     pub results: Vec<Part<M>>,
-    /// Auxiliary results needed for higher derivatives: [`MatrixOperation::hidden`].
+    /// Auxiliary results needed for higher derivatives: [`MatrixOperation::HIDDEN`].
     pub hidden: Vec<Part<M>>,
     /// Factorisation of the first operand that the rules use: kind and factors.
     pub saved: Option<(Factorisation, Vec<Part<M>>)>,
@@ -220,13 +223,13 @@ impl<M: Matrices> Outcome<M> {
 /// An operation on up to three batches of matrices, with its derivatives.
 pub trait MatrixOperation: Copy + Debug + PartialEq {
     /// Name in errors and tables.
-    fn name(&self) -> &'static str;
-
+    const NAME: &'static str;
     /// Operand shapes.
-    fn operands(&self) -> Signature;
-
+    const OPERANDS: Signature;
     /// Kinds of the results, in order.
-    fn results(&self) -> &'static [PartKind];
+    const RESULTS: &'static [PartKind];
+    /// Kinds of [`Outcome::hidden`], which are computed if an operand is tracked.
+    const HIDDEN: &'static [PartKind] = &[];
 
     /// Sizes of the results, for valid operands.
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]>;
@@ -235,11 +238,6 @@ pub trait MatrixOperation: Copy + Debug + PartialEq {
     /// rules only.
     fn permutations(&self, _size: [usize; 2]) -> SmallVec<[usize; 2]> {
         SmallVec::new()
-    }
-
-    /// Kinds of [`Outcome::hidden`], which are computed if an operand is tracked.
-    fn hidden(&self) -> &'static [PartKind] {
-        &[]
     }
 
     /// Kind of [`Outcome::saved`] for a matrix of this size; `permuted` is true if the outcome has permutations.

@@ -20,15 +20,10 @@ pub struct PinvOp {
 by_bits!(PinvOp, |op| op.rtol.map(f64::to_bits));
 
 impl MatrixOperation for PinvOp {
-    fn name(&self) -> &'static str {
-        "pinv"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "pinv";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];
         vec![[n, m]]

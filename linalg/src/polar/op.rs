@@ -18,15 +18,10 @@ pub struct PolarOp {
 }
 
 impl MatrixOperation for PolarOp {
-    fn name(&self) -> &'static str {
-        "polar"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Full]
-    }
+    const NAME: &'static str = "polar";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full, PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];
         let p = match self.side {

@@ -30,15 +30,10 @@ pub struct QrOp {
 }
 
 impl MatrixOperation for QrOp {
-    fn name(&self) -> &'static str {
-        "qr"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Full]
-    }
+    const NAME: &'static str = "qr";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full, PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         sizes(operands[0], self.columns)
     }
@@ -86,15 +81,10 @@ pub struct QrPivotedOp {
 }
 
 impl MatrixOperation for QrPivotedOp {
-    fn name(&self) -> &'static str {
-        "qr_pivoted"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Full]
-    }
+    const NAME: &'static str = "qr_pivoted";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full, PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         sizes(operands[0], self.columns)
     }
@@ -144,15 +134,10 @@ impl MatrixOperation for QrPivotedOp {
 pub struct LqOp;
 
 impl MatrixOperation for LqOp {
-    fn name(&self) -> &'static str {
-        "lq"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Full]
-    }
+    const NAME: &'static str = "lq";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full, PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];
         let k = m.min(n);

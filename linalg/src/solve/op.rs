@@ -16,15 +16,10 @@ use crate::vocabulary::{Batched, Matrices};
 pub struct SolveOp;
 
 impl MatrixOperation for SolveOp {
-    fn name(&self) -> &'static str {
-        "solve"
-    }
-    fn operands(&self) -> Signature {
-        Signature::System
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "solve";
+    const OPERANDS: Signature = Signature::System;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[1]]
     }
@@ -38,7 +33,7 @@ impl MatrixOperation for SolveOp {
         _tracked: bool,
     ) -> Result<Outcome<Batched<T>>> {
         let (x, factors, info) = solve_ex(operands[0], operands[1])?;
-        check(self.name(), &info, SINGULAR)?;
+        check(Self::NAME, &info, SINGULAR)?;
         let packed = vec![Part::Full(Batched::new(&factors.packed))];
         let out = Outcome::new(vec![Part::Full(Batched::new(&x))]);
         Ok(out.saving(Factorisation::Lu, packed).permuted([factors.rows]))

@@ -7,7 +7,7 @@ use t4a_tensor::Tensor;
 
 use super::*;
 use crate::eigh::EigvalshOp;
-use crate::operation::{MatrixOperation, Over};
+use crate::operation::Over;
 use crate::scalar::epsilon;
 use crate::svd::SvdvalsOp;
 use crate::table::MatrixOp;

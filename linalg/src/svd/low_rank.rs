@@ -87,15 +87,10 @@ fn slope<M: Matrices>(op: &'static str, c: &M, a: &M, out: &Outcome<M>, p: usize
 }
 
 impl MatrixOperation for LowRankOp {
-    fn name(&self) -> &'static str {
-        "low_rank"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "low_rank";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]
     }
@@ -109,7 +104,7 @@ impl MatrixOperation for LowRankOp {
         _tracked: bool,
     ) -> Result<Outcome<Batched<T>>> {
         let a = Batched::new(operands[0]);
-        let parts = parts(&svd(operands[0], Vectors::Thin).map_err(|e| e.of(self.name()))?);
+        let parts = parts(&svd(operands[0], Vectors::Thin).map_err(|e| e.of(Self::NAME))?);
         let (u, s, vh) = triplets(&parts);
         let out = match self.rank >= s.cols() {
             true => a,

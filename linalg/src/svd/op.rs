@@ -38,15 +38,10 @@ pub struct SvdOp {
 }
 
 impl MatrixOperation for SvdOp {
-    fn name(&self) -> &'static str {
-        "svd"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Real, PartKind::Full]
-    }
+    const NAME: &'static str = "svd";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full, PartKind::Real, PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];
         let k = m.min(n);
@@ -102,21 +97,14 @@ impl MatrixOperation for SvdOp {
 pub struct SvdvalsOp;
 
 impl MatrixOperation for SvdvalsOp {
-    fn name(&self) -> &'static str {
-        "svdvals"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Real]
-    }
+    const NAME: &'static str = "svdvals";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Real];
+    const HIDDEN: &'static [PartKind] = &[PartKind::Full, PartKind::Real];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];
         vec![[1, m.min(n)]]
-    }
-    fn hidden(&self) -> &'static [PartKind] {
-        &[PartKind::Full, PartKind::Real]
     }
     fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
         Some(Factorisation::Svd)
@@ -171,15 +159,10 @@ pub struct SvdFunctionOp {
 }
 
 impl MatrixOperation for SvdFunctionOp {
-    fn name(&self) -> &'static str {
-        "svd_function"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Any
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "svd_function";
+    const OPERANDS: Signature = Signature::Any;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]
     }
@@ -193,8 +176,8 @@ impl MatrixOperation for SvdFunctionOp {
         _tracked: bool,
     ) -> Result<Outcome<Batched<T>>> {
         let (out, values, svd, info) = svd_function_ex(operands[0], &self.function)?;
-        check(self.name(), &info, SINGULAR)?;
-        check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
+        check(Self::NAME, &info, SINGULAR)?;
+        check_domain(Self::NAME, &Batched::<T::R>::rows_of(&values))?;
         Ok(Outcome::new(vec![Part::Full(Batched::new(&out))])
             .saving(Factorisation::Svd, parts(&svd)))
     }

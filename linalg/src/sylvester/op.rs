@@ -14,15 +14,10 @@ use crate::vocabulary::{Batched, Matrices};
 pub struct SylvesterOp;
 
 impl MatrixOperation for SylvesterOp {
-    fn name(&self) -> &'static str {
-        "sylvester"
-    }
-    fn operands(&self) -> Signature {
-        Signature::Sylvester
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "sylvester";
+    const OPERANDS: Signature = Signature::Sylvester;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[2]]
     }

@@ -19,7 +19,7 @@ use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
 use super::MatrixOp;
 use crate::error::{LinalgError, Result};
-use crate::operation::{MatrixOperation, MatrixSizes, Outcome, Over, Part, PartKind, given};
+use crate::operation::{MatrixSizes, Outcome, Over, Part, PartKind, given};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, ComplexMatrix, RealMatrix};

@@ -45,39 +45,58 @@ macro_rules! operations {
             }
         })*
 
-        impl MatrixOperation for MatrixOp {
-            fn name(&self) -> &'static str {
-                match self { $(MatrixOp::$name(op) => op.name(),)* }
+        impl MatrixOp {
+            /// Name in errors and tables.
+            pub fn name(&self) -> &'static str {
+                match self { $(MatrixOp::$name(_) => <$op as MatrixOperation>::NAME,)* }
             }
-            fn operands(&self) -> Signature {
-                match self { $(MatrixOp::$name(op) => op.operands(),)* }
+            /// Operand shapes.
+            pub fn operands(&self) -> Signature {
+                match self { $(MatrixOp::$name(_) => <$op as MatrixOperation>::OPERANDS,)* }
             }
-            fn results(&self) -> &'static [PartKind] {
-                match self { $(MatrixOp::$name(op) => op.results(),)* }
+            /// Kinds of the results, in order.
+            pub fn results(&self) -> &'static [PartKind] {
+                match self { $(MatrixOp::$name(_) => <$op as MatrixOperation>::RESULTS,)* }
             }
-            fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
+            /// Kinds of [`Outcome::hidden`].
+            pub fn hidden(&self) -> &'static [PartKind] {
+                match self { $(MatrixOp::$name(_) => <$op as MatrixOperation>::HIDDEN,)* }
+            }
+            /// As [`MatrixOperation::sizes`].
+            pub fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
                 match self { $(MatrixOp::$name(op) => op.sizes(operands),)* }
             }
-            fn permutations(&self, size: [usize; 2]) -> SmallVec<[usize; 2]> {
+            /// As [`MatrixOperation::permutations`].
+            pub fn permutations(&self, size: [usize; 2]) -> SmallVec<[usize; 2]> {
                 match self { $(MatrixOp::$name(op) => op.permutations(size),)* }
             }
-            fn hidden(&self) -> &'static [PartKind] {
-                match self { $(MatrixOp::$name(op) => op.hidden(),)* }
-            }
-            fn saves(&self, size: [usize; 2], permuted: bool) -> Option<Factorisation> {
+            /// As [`MatrixOperation::saves`].
+            pub fn saves(&self, size: [usize; 2], permuted: bool) -> Option<Factorisation> {
                 match self { $(MatrixOp::$name(op) => op.saves(size, permuted),)* }
             }
-            fn forward<T: LinalgScalar>(
+            /// As [`MatrixOperation::forward`].
+            ///
+            /// # Errors
+            /// Those of the operation.
+            pub fn forward<T: LinalgScalar>(
                 &self,
                 operands: &[&Tensor<T>],
                 tracked: bool,
             ) -> Result<Outcome<Batched<T>>> {
                 match self { $(MatrixOp::$name(op) => op.forward(operands, tracked),)* }
             }
-            fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+            /// As [`MatrixOperation::info`].
+            ///
+            /// # Errors
+            /// Those of the operation.
+            pub fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
                 match self { $(MatrixOp::$name(op) => op.info(operands),)* }
             }
-            fn vjp<M: Matrices>(
+            /// As [`MatrixOperation::vjp`].
+            ///
+            /// # Errors
+            /// Those of the operation.
+            pub fn vjp<M: Matrices>(
                 &self,
                 operands: &[M],
                 out: &Outcome<M>,
@@ -85,7 +104,11 @@ macro_rules! operations {
             ) -> Result<Vec<M>> {
                 match self { $(MatrixOp::$name(op) => op.vjp(operands, out, cotangents),)* }
             }
-            fn jvp<M: Matrices>(
+            /// As [`MatrixOperation::jvp`].
+            ///
+            /// # Errors
+            /// Those of the operation.
+            pub fn jvp<M: Matrices>(
                 &self,
                 operands: &[M],
                 out: &Outcome<M>,

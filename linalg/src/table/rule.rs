@@ -3,7 +3,7 @@
 use super::MatrixOp;
 use crate::error::{LinalgError, Result};
 use crate::idle::Idle;
-use crate::operation::{MatrixOperation, Outcome, Part, zeros};
+use crate::operation::{Outcome, Part, zeros};
 use crate::vocabulary::Matrices;
 
 impl<M: Matrices> Part<M> {

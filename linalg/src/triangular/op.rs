@@ -17,15 +17,10 @@ pub struct SolveTriangularOp {
 }
 
 impl MatrixOperation for SolveTriangularOp {
-    fn name(&self) -> &'static str {
-        "solve_triangular"
-    }
-    fn operands(&self) -> Signature {
-        Signature::System
-    }
-    fn results(&self) -> &'static [PartKind] {
-        &[PartKind::Full]
-    }
+    const NAME: &'static str = "solve_triangular";
+    const OPERANDS: Signature = Signature::System;
+    const RESULTS: &'static [PartKind] = &[PartKind::Full];
+
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[1]]
     }

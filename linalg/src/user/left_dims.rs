@@ -9,7 +9,6 @@
 use crate::call::{Pair, check_tangents, run, with_status, with_tangents};
 use crate::eigh::EighOp;
 use crate::left_dims::AxisSplit;
-use crate::operation::MatrixOperation;
 use crate::polar::{PolarOp, Side};
 use crate::qr::{Columns, QrOp};
 use crate::svd::{SvdOp, Truncation, Vectors};

@@ -2,7 +2,6 @@
 
 use crate::call::{Pair, check_tangents, run, with_tangents};
 use crate::inverse::InvOp;
-use crate::operation::MatrixOperation;
 use crate::solve::SolveOp;
 use crate::systems::{Movable, Systems, tensor_inverse, tensor_system};
 use crate::triangular::{SolveTriangularOp, Triangle, TriangleOp};

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::{Matrices, RealMatrices, Region};
 use crate::error::{LinalgError, Result};
-use crate::operation::{MatrixOperation, Outcome, Part};
+use crate::operation::{Outcome, Part};
 use crate::permutation::Permutation;
 use crate::table::MatrixOp;
 use crate::triangular::Triangle;

@@ -19,7 +19,6 @@ use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
 use super::{Batched, Matrices, RealMatrices, Region, Triangle};
 use crate::batch::{MatrixStatus, ResultBuffer, Views, flops, run};
 use crate::error::{LinalgError, Result};
-use crate::operation::MatrixOperation;
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::table::MatrixOp;

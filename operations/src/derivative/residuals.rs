@@ -3,7 +3,6 @@
 use t4a_diff::Operation;
 use t4a_einsum::FloatSemiring;
 use t4a_linalg::MatrixOp;
-use t4a_linalg::operation::MatrixOperation;
 
 use crate::AnyOperation;
 

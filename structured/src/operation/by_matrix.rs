@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use t4a_algebra::parallel;
 use t4a_diff::{Array, Cotangents, Eager, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
-use t4a_linalg::operation::{MatrixOperation, PartKind};
+use t4a_linalg::operation::PartKind;
 use t4a_linalg::{Linalg, LinalgError, MatrixOp};
 
 use super::{check, shared};
