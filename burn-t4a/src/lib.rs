@@ -53,11 +53,11 @@
     doc = "[`ext::networks`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/networks/"
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-
 // backend         implementation of Burn's backend traits, one engine call per method
 // boundary        conversion of the engine's typed errors to panics
 // ext             operations beyond Burn's, with derivatives
 // models          linear-chain CRFs, Gaussian processes, low-rank layers
+#![deny(unsafe_code)]
 
 mod backend;
 mod boundary;

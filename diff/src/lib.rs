@@ -66,6 +66,8 @@
 // tree         Structure: nesting of trees of arrays, and their static values
 // check        tests of rules: finite differences, adjointness
 
+#![forbid(unsafe_code)]
+
 pub mod array;
 pub mod check;
 pub mod operation;

@@ -14,6 +14,7 @@
 
 mod activation;
 mod bool;
+#[allow(unsafe_code)]
 mod data;
 mod device;
 mod float;
@@ -25,6 +26,7 @@ mod movement;
 pub(crate) mod primitive;
 mod quantized;
 #[cfg(burn_line = "0.22")]
+#[allow(unsafe_code)]
 mod slot;
 mod transaction;
 

@@ -17,9 +17,12 @@
 //! `tests/fuzz.rs` runs every target briefly on any toolchain; `tests/conformance/fuzz_*.rs` and
 //! `tests/fuzz_archives.rs` of the workspace run the targets that use Burn. CONTRIBUTING describes long runs and runs under Miri.
 
+#![deny(unsafe_code)]
+
 pub mod einsum;
 pub mod indices;
 pub mod input;
+#[allow(unsafe_code)]
 pub mod memory;
 pub mod messages;
 pub mod reference;

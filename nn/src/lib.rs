@@ -24,6 +24,8 @@
 // attention       Attention
 // cross_entropy   CrossEntropy
 
+#![forbid(unsafe_code)]
+
 /// Equality and hash of values with floats, by their bits.
 macro_rules! by_bits {
     ($($value:ty: |$x:ident| $key:expr;)*) => {$(

@@ -33,6 +33,8 @@
 //! | evaluate a function of full tensors on a mesh of devices | [`shard::shard_map`] |
 //! | convert a module to such a backend; ensembles of modules and their members | [`module::lift`], [`module::stack`], [`module::member`] |
 
+#![forbid(unsafe_code)]
+
 pub mod derivatives;
 pub mod minimise;
 pub mod module;

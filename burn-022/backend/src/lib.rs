@@ -14,6 +14,8 @@
 // backend      implementation of Burn's backend traits, one engine call per method
 // boundary     conversion of the engine's typed errors to panics
 
+#![deny(unsafe_code)]
+
 mod backend;
 mod boundary;
 

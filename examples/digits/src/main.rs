@@ -9,6 +9,8 @@
 //! The code below is generic over the backend: only the type argument of `run` names one. A full run asserts a test
 //! accuracy of at least 97 %.
 
+#![forbid(unsafe_code)]
+
 mod data;
 mod model;
 mod report;

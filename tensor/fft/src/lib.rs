@@ -2,6 +2,8 @@
 //! numerous and generic: they are compiled here once per float type, and not again with `t4a-tensor`. Users call
 //! `t4a_tensor::fft`.
 
+#![forbid(unsafe_code)]
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 

@@ -52,6 +52,8 @@
 // cache       programs by key, and call statistics
 // compiled    compile(f): looks up a program or records one
 
+#![deny(unsafe_code)]
+
 mod archive;
 mod argument;
 mod backend;
@@ -62,6 +64,7 @@ mod engine;
 mod error;
 mod explain;
 mod export;
+#[allow(unsafe_code)]
 mod fuse;
 pub mod graph;
 mod key;
@@ -70,6 +73,7 @@ mod operation;
 mod program;
 mod recent;
 mod recording;
+#[allow(unsafe_code)]
 mod scan;
 mod simplify;
 mod tensor;

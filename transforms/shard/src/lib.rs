@@ -56,6 +56,8 @@
 // sharded      shard_map(f, mesh, specs)
 // local        local_map: functions of the shards of one device
 
+#![forbid(unsafe_code)]
+
 mod collectives;
 mod error;
 mod exchange;
