@@ -158,7 +158,7 @@ pub fn with_status<A: Array>(
     isolated(operands, |operands| run(op, operands), |operands| info(op, operands))
 }
 
-/// Status of each matrix, in the shape of the batch: [`MatrixOperation::info`].
+/// Status of each matrix, in the shape of the batch: [`info`](crate::operation::MatrixOperation::info).
 ///
 /// # Errors
 /// Errors that do not concern a single matrix: shapes, dtypes, memory.

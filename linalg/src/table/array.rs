@@ -239,7 +239,7 @@ impl Linalg {
         kinds.iter().map(|kind| kind.arrays(self.complex)).sum()
     }
 
-    /// Status of each matrix, in the shape of the batch: [`MatrixOperation::info`].
+    /// Status of each matrix, in the shape of the batch: [`info`](crate::operation::MatrixOperation::info).
     ///
     /// # Errors
     /// Errors that do not concern a single matrix: shapes, dtypes, a transfer.
