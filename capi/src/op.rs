@@ -121,9 +121,11 @@ fn order(text: &str) -> Result<(Optimizer, Option<Path>), Failure> {
         _ => match serde_json::from_str(text) {
             Ok(steps) => Ok((greedy, Some(Path::new(steps)))),
             Err(_) => {
-                let names = "\"greedy\", \"annealing\", or a list of steps such as [[0,1],[0,1]]";
+                let required = "\"greedy\", \"annealing\" or a path of nonnegative positions such as [[0,1],[0,1]]";
                 let text: String = text.chars().take(40).collect();
-                Err(Failure::argument(format!("there is no contraction order {text:?}; {names}")))
+                Err(Failure::argument(format!(
+                    "contraction order {text:?}: {required} is required"
+                )))
             }
         },
     }

@@ -35,8 +35,15 @@ Path of `libt4a` (`cargo build --release -p t4a-capi` writes `target/release/lib
 set_library!(path::AbstractString) = @set_preferences!("library" => abspath(path))
 
 function __init__()
-    major = t4a_abi() >> 16
-    major == T4A_ABI_MAJOR || error("libt4a has ABI $major, T4A.jl requires $T4A_ABI_MAJOR")
+    check_abi(t4a_abi())
+end
+
+# Throws an error for a library with another major version, or an earlier minor one, than the interface.
+function check_abi(abi)
+    major, minor = abi >> 16, abi & 0xffff
+    required = "$T4A_ABI_MAJOR.$T4A_ABI_MINOR or a later $T4A_ABI_MAJOR.x"
+    known = major == T4A_ABI_MAJOR && minor >= T4A_ABI_MINOR
+    known || error("libt4a has ABI $major.$minor, T4A.jl requires $required")
 end
 
 end

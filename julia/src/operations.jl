@@ -53,7 +53,10 @@ Base.hash(op::Op, seed::UInt) = hash(text(op), seed)
 Text of a contraction order: a name, or steps with positions from 1 in the list of the remaining arrays.
 """
 order_text(name::Union{AbstractString,Symbol}) = String(name)
-order_text(steps) = "[" * join(("[" * join((Int(i) - 1 for i in step), ',') * "]" for step in steps), ',') * "]"
+function order_text(steps)
+    all(i -> i >= 1, Iterators.flatten(steps)) || throw(ArgumentError("contraction path $steps: positions start at 1"))
+    return "[" * join(("[" * join((Int(i) - 1 for i in step), ',') * "]" for step in steps), ',') * "]"
+end
 
 """
     contraction(labels, shapes, result; semiring, memory, optimize, element)

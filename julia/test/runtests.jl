@@ -84,6 +84,12 @@ end
     @test_throws ArgumentError einsum("ij,jk->ik", ones(2, 3))
     @test_throws T4A.OperationError Op("{}")
     @test_throws ArgumentError einsum("ij->ji", ones(BigFloat, 2, 2))
+    @test_throws ArgumentError einsum("ij,jk->ik", ones(2, 3), ones(3, 2); optimize = [(0, 1)])
+    major, minor = T4A.T4A_ABI_MAJOR, T4A.T4A_ABI_MINOR
+    @test T4A.check_abi(major << 16 | minor + 1)
+    for abi in (major << 16 | minor - 1, (major + 1) << 16 | minor)
+        @test_throws ErrorException T4A.check_abi(abi)
+    end
 end
 
 @testset "handles are released on any thread" begin

@@ -90,6 +90,8 @@ def test_invalid_paths():
     for steps in ([(0, 4)], [(0, 0)], [(0, 1)], [(-1, 0)]):
         with pytest.raises(t4a.ArgumentError):
             tn.einsum(CHAIN, *map(np.ones, SHAPES), optimize=steps)
+    with pytest.raises(t4a.ArgumentError, match="nonnegative positions"):
+        tn.einsum(CHAIN, *map(np.ones, SHAPES), optimize=[(-1, 0)])
     many = [f"{chr(97 + i)}{chr(98 + i)}" for i in range(13)]
     with pytest.raises(t4a.ArgumentError, match="13 operands, at most 12"):
         tn.einsum(",".join(many) + "->", *[np.ones((2, 2))] * 13, optimize="optimal")

@@ -274,6 +274,8 @@ static void orders(void) {
   }
   options.optimize = "[[0,3]]";
   FAILS(T4A_ARGUMENT, "0", t4a_op_einsum(operands, 3, ad, 2, &options, &op, &error));
+  options.optimize = "[[0,-1]]";
+  FAILS(T4A_ARGUMENT, "nonnegative positions", t4a_op_einsum(operands, 3, ad, 2, &options, &op, &error));
   options.optimize = "best";
   FAILS(T4A_ARGUMENT, "annealing", t4a_op_einsum(operands, 3, ad, 2, &options, &op, &error));
 }
