@@ -6,6 +6,7 @@ from ctypes import byref, c_int64, c_size_t, c_void_p, create_string_buffer, siz
 from functools import lru_cache
 
 from ._builtin import builtin
+from ._checks import integer
 from ._dlpack import Result, borrowed
 from ._library import MAX_RANK, ArgumentError, DLDataType, DtypeError, EinsumOptions, Meta, Operand, ShapeError
 from ._library import UnsupportedError, call, lib, raise_error
@@ -60,7 +61,8 @@ class Op:
     @staticmethod
     def einsum(labels, shapes, result, semiring="standard", memory=None, dtype="float64", optimize=None):
         """A contraction, with an integer label for each axis of each operand and of the result. `optimize`: "greedy",
-        "annealing", or the steps of a path as text, "[[0,1],[0,1]]"."""
+        "annealing", or the steps of a path as text, "[[0,1],[0,1]]". `memory`: limit in bytes of intermediate tensors, None for none."""
+        memory = memory if memory is None else integer("memory", memory, 1)
         labels, shapes = tuple(map(tuple, labels)), tuple(map(tuple, shapes))
         return _einsum(labels, shapes, tuple(result), semiring, memory, str(dtype), optimize)
 

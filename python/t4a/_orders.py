@@ -3,16 +3,18 @@
 import json
 from functools import lru_cache
 from math import prod
+from operator import index
 
 from ._library import ArgumentError
 
 # Maximum number of operands of "optimal": half a million pairs of subsets.
 MOST_OPTIMAL = 12
-_NAMES = {True: "greedy", "auto": "greedy", "greedy": "greedy", "optimal": "optimal", "annealing": "annealing", False: "from_left"}
+# None is the greedy search, the default of the library.
+_NAMES = {True: None, "auto": None, "greedy": None, "optimal": "optimal", "annealing": "annealing", False: "from_left"}
 
 
 def order(optimize):
-    """A name of `named`, or the steps of a path as tuples."""
+    """The search as a value that can be hashed: None, a name, or the steps of a path as tuples."""
     if isinstance(optimize, (bool, str)):
         if optimize in _NAMES:
             return _NAMES[optimize]
@@ -20,8 +22,8 @@ def order(optimize):
         # `numpy.einsum_path` has a name in front of the steps.
         steps = optimize[1:] if len(optimize) > 0 and optimize[0] == "einsum_path" else optimize
         try:
-            return tuple(tuple(int(i) for i in step) for step in steps)
-        except (TypeError, ValueError):
+            return tuple(tuple(map(index, step)) for step in steps)
+        except TypeError:
             pass
     names = ", ".join(repr(name) for name in _NAMES)
     raise ArgumentError(f"optimize={optimize!r}: one of {names} or a list of steps such as [(0, 1), (0, 1)] is required")
@@ -29,7 +31,7 @@ def order(optimize):
 
 def text(order, labels, shapes, result):
     """The order as the library reads it: None, the name of a search, or a list of steps."""
-    if order is None or order in ("greedy", "annealing"):
+    if order in (None, "annealing"):
         return order
     if order == "from_left":
         order = [(0, max(1, len(labels) - 1 - i) if i else 1) for i in range(len(labels) - 1)]

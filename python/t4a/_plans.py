@@ -6,34 +6,20 @@ from functools import lru_cache
 
 from . import _orders as orders
 from ._calls import Call, joint
-from ._library import ArgumentError, ShapeError, T4aError
+from ._checks import fraction, integer, one_of
+from ._library import ArgumentError, DtypeError, ShapeError, T4aError
 from ._op import Op
 
 
-def fraction(name, x):
-    """A nonnegative number or None, as a value that can be hashed."""
-    if x is None:
-        return None
-    if not 0 <= float(x) < float("inf"):
-        raise ArgumentError(f"{name}={x!r}: a nonnegative number is required")
-    return float(x)
-
-
-@lru_cache(maxsize=512)
 def ties(check_gauge, tolerance, broadening, separable):
     """Options of derivatives at ties of singular values or eigenvalues."""
+    if separable and broadening is not None:
+        raise ArgumentError(f"separable={separable!r} and broadening={broadening!r}: at most one of them is allowed")
     return bool(check_gauge), fraction("tolerance", tolerance), fraction("broadening", broadening), bool(separable)
 
 
 def degeneracy(check_gauge, tolerance, broadening, separable):
     return {"tolerance": tolerance, "broadening": broadening, "check_gauge": check_gauge, "separable": separable}
-
-
-def one_of(name, given, known):
-    """The value of a name; an error that lists the names for others."""
-    if not isinstance(given, str) or given not in known:
-        raise ArgumentError(f"{name}={given!r}: one of {', '.join(map(repr, known))} is required")
-    return known[given]
 
 
 def elementary(function):
@@ -163,7 +149,7 @@ def optimal(shapes, names, of, subscripts, semiring, memory, order):
 
 
 def axis_of(shape, axis):
-    rank = len(shape)
+    rank, axis = len(shape), integer("axis", axis)
     if not -rank <= axis < rank:
         raise ShapeError(f"axis {axis} of an array with {rank} axes")
     return axis % rank
@@ -265,18 +251,23 @@ def cross_entropy(shapes, names):
     return Call(named("cross_entropy"))
 
 
-def log_partition(shapes, names, lengths):
+def chain(name, shapes, names, lengths):
+    """The log-partition function, for the function `name`."""
+    if any(own.startswith("complex") for own in names):
+        raise DtypeError(f"{name}: real numbers are required, given {', '.join(names[:2])}")
     if lengths is None:
         # Shapes of other ranks are an error of the operation.
         lengths = (int(shapes[0][1]),) * int(shapes[0][0]) if len(shapes[0]) == 3 else ()
-    if any(n < 0 for n in lengths):
-        raise ArgumentError(f"the lengths {lengths} of sequences")
-    return Call(named("log_partition", lengths=lengths))
+    return named("log_partition", lengths=lengths)
+
+
+def log_partition(shapes, names, lengths):
+    return Call(chain("log_partition", shapes, names, lengths))
 
 
 def marginals(shapes, names, lengths):
     """The derivative of the log-partition function with respect to the emissions."""
-    return Call(log_partition(shapes, names, lengths).op.vjp([True], [True, False]))
+    return Call(chain("marginals", shapes, names, lengths).vjp([True], [True, False]))
 
 
 def kalman_filter(shapes, names):

@@ -224,7 +224,7 @@ def test_errors_of_options():
         (lambda: tn.eigh(x, broadening=float("nan")), "broadening=nan"),
         (lambda: tn.pinv(x, rtol=-1), "rtol=-1"),
         (lambda: tn.matrix_norm(x, "spectral"), "ord='spectral': one of 'fro', 'nuc'"),
-        (lambda: tn.cond(x, 3), "ord=3"),
+        (lambda: tn.cond(x, 3), "p=3"),
     ):
         with pytest.raises(t4a.ArgumentError, match=re.escape(text)):
             call()

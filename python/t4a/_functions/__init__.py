@@ -9,23 +9,21 @@ from . import contractions, crf, graded, linalg, scan
 
 
 def build(
-    apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda f: f, number=lambda x: x, arrays=None
-):
-    """Builds the functions; the parameters are those of `caller`. `planned` wraps functions from specs to an operation and the
-    specs of its results. `arrays` is the module of array functions: `numpy`, `torch` or `jax.numpy`."""
-    call = caller(apply, asarray, name_of, cast, kind, detach, number)
-    found = {}
-    for file, functions in (
-        (contractions, contractions.functions(call, asarray)),
-        (linalg, linalg.functions(call, asarray, arrays)),
-        (scan, scan.functions(call)),
-        (crf, crf.functions(call, asarray, arrays)),
-        (graded, graded.functions(apply, asarray, name_of, cast, planned)),
-    ):
-        # Those defined there with a docstring: no parameters, no inner functions.
-        own = lambda f: getattr(f, "__module__", None) == file.__name__ and f.__doc__
-        found |= {name: f for name, f in functions.items() if own(f)}
-    return found
+    apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda f: f, number=lambda x: x, arrays=None,
+    array=None, values=lambda x: x,
+):  # fmt: skip
+    """Builds the functions, by name; the parameters are those of `caller`. `planned` wraps functions from specs to an operation and
+    the specs of its results. `arrays` is the module of array functions: `numpy`, `torch` or `jax.numpy`. `array` converts
+    operands to arrays of this module, by default `asarray`. `values` of an array is a NumPy array, or None if it is traced."""
+    call, array = caller(apply, asarray, name_of, cast, kind, detach, number), array or asarray
+    found = (
+        *contractions.functions(call, asarray),
+        *linalg.functions(call, array, name_of, arrays, values),
+        *scan.functions(call),
+        *crf.functions(call, array, arrays),
+        *graded.functions(apply, asarray, name_of, cast, planned),
+    )
+    return {f.__name__: f for f in found}
 
 
 def submodule(functions, name):

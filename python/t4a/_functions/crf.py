@@ -1,12 +1,13 @@
 """Linear chains of tags."""
 
 from .. import _plans as plans
+from .._checks import integers
 
 
 def functions(call, asarray, arrays):
     """The functions of this module, from `call`, the conversion of operands, and the module of array functions."""
 
-    lengths_of = lambda lengths: None if lengths is None else tuple(map(int, lengths))
+    lengths_of = lambda lengths: None if lengths is None else integers("lengths", lengths, 0)
 
     def log_partition(emissions, transitions, lengths=None):
         """ln Z of a linear chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
@@ -23,4 +24,4 @@ def functions(call, asarray, arrays):
         ones = arrays.ones(emissions.shape[:1], dtype=emissions.dtype)
         return call(plans.marginals, (emissions, transitions, ones), lengths_of(lengths))
 
-    return locals()
+    return log_partition, marginals

@@ -2,6 +2,7 @@
 
 from .. import _plans as plans, structured
 from .._calls import joint
+from .._checks import one_of
 
 # Results of factorisations: "full" are complex for a complex tensor.
 _KINDS = {
@@ -60,7 +61,7 @@ def functions(apply, asarray, name_of, cast, planned):
     def graded_polar(x, spec, side="right"):
         """U and P of a symmetric tensor as a map from column legs to row legs, x = U P, or x = P U for side "left", and the spec
         of P, a map of the column legs, or of the row legs, to themselves; U has the spec of x."""
-        side = plans.one_of("side", side, {"right": "right", "left": "left"})
+        side = one_of("side", side, {"right": "right", "left": "left"})
         (x,), is_complex = arrays(x)
         (op,), (embed, own) = polar_of(spec, side, is_complex), embedding_of(spec, side)
         if not is_complex:
@@ -75,8 +76,9 @@ def functions(apply, asarray, name_of, cast, planned):
         Options: as for `svd`."""
         return factors("eigh", x, spec, *plans.ties(check_gauge, tolerance, broadening, separable))
 
-    def graded_eig(x, spec, *, check_gauge=True, tolerance=None, broadening=None, separable=False):
-        """As `graded_eigh` for any map: eigenvalues and eigenvectors, complex, and the spec of the eigenvectors."""
-        return factors("eig", x, spec, *plans.ties(check_gauge, tolerance, broadening, separable))
+    def graded_eig(x, spec, *, check_gauge=True, tolerance=None, separable=False):
+        """As `graded_eigh` for any map: eigenvalues and eigenvectors, complex, and the spec of the eigenvectors. Options: as for
+        `eig`."""
+        return factors("eig", x, spec, *plans.ties(check_gauge, tolerance, None, separable))
 
-    return locals()
+    return graded_contract, graded_svd, graded_qr, graded_lq, graded_polar, graded_eigh, graded_eig

@@ -57,4 +57,6 @@ def functions(call):
         """
         return call(plans.kalman_filter, (transition, process, observation, noise, y, mean, covariance))
 
-    return locals()
+    return (
+        cumsum, cumprod, cummax, cummin, logcumsumexp, linear_recurrence, matrix_recurrence, matrix_scan, lstm, gru, kalman_filter,
+    )  # fmt: skip

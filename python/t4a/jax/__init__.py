@@ -7,7 +7,7 @@ from .. import _functions
 from ._primitive import apply
 
 _FUNCTIONS = _functions.build(
-    apply, _jnp.asarray, str, lambda x, name: x.astype(name), detach=_jax.lax.stop_gradient, arrays=_jnp
+    apply, _jnp.asarray, str, lambda x, name: x.astype(name), detach=_jax.lax.stop_gradient, arrays=_jnp, values=lambda x: None
 )
 globals().update(_FUNCTIONS)
 

@@ -3,13 +3,31 @@
 import numpy as _numpy
 
 from .. import _functions
+from .._library import UnsupportedError as _UnsupportedError
 
 
 def _asarray(x):
-    # Converts lists, numbers and subclasses of arrays; other DLPack producers are returned unchanged.
+    # Converts lists and numbers. DLPack producers with shape and dtype are returned unchanged, since their dtype may be none of
+    # NumPy.
     if type(x) is _numpy.ndarray:
         return x
-    return x if hasattr(x, "__dlpack__") and hasattr(x, "dtype") else _numpy.asarray(x)
+    if hasattr(x, "__dlpack__"):
+        return x if hasattr(x, "dtype") and hasattr(x, "shape") else _imported(x)
+    return _numpy.asarray(x)
+
+
+def _array(x):
+    # Operands of functions that consist of others, which need the methods of an array.
+    if isinstance(x, _numpy.ndarray) or not hasattr(x, "__dlpack__"):
+        return _numpy.asarray(x)
+    return _imported(x)
+
+
+def _imported(x):
+    try:
+        return _numpy.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise _UnsupportedError(f"NumPy cannot read this {type(x).__name__}: {error}") from error
 
 
 def apply(op, *arrays):
@@ -54,7 +72,9 @@ def _name(dtype):
     return str(dtype).removeprefix("torch.")
 
 
-_FUNCTIONS = _functions.build(apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()], arrays=_numpy)
+_FUNCTIONS = _functions.build(
+    apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()], arrays=_numpy, array=_array
+)
 globals().update(_FUNCTIONS)
 
 from . import crf, linalg, scan  # noqa: E402

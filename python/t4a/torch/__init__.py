@@ -5,7 +5,7 @@ import torch as _torch
 
 from .. import _functions
 from ._graded import apply_traced, planned
-from ._operation import apply
+from ._operation import apply, values as _values
 
 _FUNCTIONS = _functions.build(
     apply_traced,
@@ -16,6 +16,7 @@ _FUNCTIONS = _functions.build(
     detach=_torch.Tensor.detach,
     planned=planned,
     arrays=_torch,
+    values=_values,
 )
 # Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator. Functions of specs,
 # which are no values of a graph, are traced.

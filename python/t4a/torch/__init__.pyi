@@ -19,7 +19,7 @@ def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring:
     `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
     `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
-    bytes of intermediate tensors; contractions that need more are sliced.
+    bytes of intermediate tensors, a positive integer, None for none; contractions that need more are sliced.
 
     `optimize`: the search for a contraction order. True, "auto" or "greedy": greedy searches, improved in subtrees, no longer
     than one contraction takes. "optimal": the least number of multiplications, for up to 12 operands. "annealing":
@@ -57,16 +57,30 @@ def svd(x: Like, full_matrices: bool = False, *, check_gauge: bool = True, toler
     of complex matrices need `check_gauge=False`: the tape computes them in parts, which may depend on the phases
     although their sum does not.
 
-    `tolerance`: gaps up to this fraction of the largest value are ties, by default those up to rounding. `separable`:
-    quotients at ties are zero, right for losses of subspaces of tied vectors and of values, but not for products
-    of both; otherwise losses of tied vectors raise GaugeError. `broadening`: quotients 1/x are x/(x^2 + w^2), w this
-    fraction of the largest value."""
+    `tolerance`: gaps up to this fraction of the largest value are ties, and values up to it count as 0; by default those
+    up to rounding. `separable`: quotients at ties are zero, right for losses of subspaces of tied vectors and of values,
+    but not for products of both; otherwise losses of tied vectors raise GaugeError. `broadening`: quotients 1/x are
+    x/(x^2 + w^2), w this fraction of the largest value. No error is raised at ties then, and derivatives are off by
+    several percent: for comparisons only. At most one of `separable` and `broadening` is allowed."""
+
+def svdvals(x: Like) -> Array:
+    """Singular values [..., k]."""
 
 def svd_function(x: Like, function: Literal["exp", "log"] | float) -> Array:
-    """U f(S) Vh [..., m, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for s^p."""
+    """U f(S) Vh [..., m, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for s^p.
+
+    If a singular value is 0 and f(0) is not, as of "exp" and the power 0, the result depends on the arbitrary U and V. The
+    derivative of "exp" and of the powers 0 and 0.5 raises SingularError there."""
+
+def qr(x: Like, mode: Literal["reduced", "complete"] = "reduced") -> tuple[Array, Array]:
+    """Q [..., m, k], R [..., k, n]; with `mode="complete"` Q [..., m, m], R [..., m, n]. The diagonal of R is
+    nonnegative. Losses that depend on the basis of the columns beyond k have no derivative and raise GaugeError."""
 
 def qr_pivoted(x: Like, mode: Literal["reduced", "complete"] = "reduced") -> tuple[Array, Array, Array]:
-    """Q and R as of `qr`, and the permutation p [..., n] of columns with x[..., :, p] = Q R."""
+    """Q and R as of `qr`, and the permutation p [..., n] of columns, with x[:, p] = Q R for each matrix of a batch."""
+
+def lq(x: Like) -> tuple[Array, Array]:
+    """L [..., m, k] and Q [..., k, n] with x = L Q; the diagonal of L is nonnegative."""
 
 def ql(x: Like) -> tuple[Array, Array]:
     """Q [..., m, k] and L [..., k, n] with x = Q L; L is lower trapezoidal, aligned to the last column."""
@@ -74,8 +88,18 @@ def ql(x: Like) -> tuple[Array, Array]:
 def rq(x: Like) -> tuple[Array, Array]:
     """R [..., m, k] and Q [..., k, n] with x = R Q; R is upper trapezoidal, aligned to the last row."""
 
+def lu_factor(x: Like, pivoting: Literal["partial", "full"] = "partial") -> tuple[Array, ...]:
+    """Packed factors [..., m, n] and the permutation p [..., m] of rows, with x[p] = L U for each matrix of a batch: U on and
+    above the diagonal, L with a unit diagonal below. With `pivoting="full"` also that of columns q [..., n], x[p][:, q] = L U.
+    p is a permutation, not the pivots of `scipy.linalg.lu_factor` or `torch.linalg.lu_factor`."""
+
 def lu(x: Like) -> tuple[Array, Array, Array]:
     """P [..., m, m], L [..., m, k] and U [..., k, n] with x = P L U: a permutation, a unit lower and an upper trapezoid."""
+
+def lu_solve(packed: Like, rows: Like, b: Like, adjoint: bool = False) -> Array:
+    """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
+    `b` [..., n, k], or [n] for a single matrix. `rows` is a permutation, not the pivots of `scipy.linalg.lu_factor` or
+    `torch.linalg.lu_factor`; others raise ArgumentError, except in JAX and in transformed or compiled functions of PyTorch."""
 
 def cholesky(x: Like, upper: bool = False) -> Array:
     """The lower factor L [..., n, n] of (x + xH)/2 = L LH, or the upper one U with (x + xH)/2 = UH U."""
@@ -86,7 +110,7 @@ def eigh(x: Like, *, check_gauge: bool = True, tolerance: float | None = None, b
 def eigvalsh(x: Like) -> Array:
     """Eigenvalues [..., n] of (x + xH)/2."""
 
-def eig(x: Like, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array]:
+def eig(x: Like, *, check_gauge: bool = True, tolerance: float | None = None, separable: bool = False) -> tuple[Array, Array]:
     """Eigenvalues [..., n] and vectors [..., n, n] of x, complex. Options: as for `svd`."""
 
 def eigvals(x: Like) -> Array:
@@ -95,6 +119,9 @@ def eigvals(x: Like) -> Array:
 def hermitian_function(x: Like, function: Literal["exp", "log"] | float) -> Array:
     """f((x + xH)/2) [..., n, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for the
     power p."""
+
+def inv(x: Like) -> Array:
+    """The inverse of x [..., n, n]."""
 
 def det(x: Like) -> Array:
     """The determinant [...]."""
@@ -106,8 +133,13 @@ def matrix_power(x: Like, n: int) -> Array:
     """x^n of matrices [..., n, n]; for negative n powers of the inverse."""
 
 def householder_product(v: Like, tau: Like) -> Array:
-    """The first n columns of H_1 H_2 ... H_k, H_i = 1 - tau_i v_i v_iH: v_i is zero above element i, 1 there, and below it
+    """The first n columns of H_1 H_2 ... H_k, H_i = I - tau_i v_i v_iH: v_i is zero above element i, 1 there, and below it
     column i of `v` [..., m, n], whose other elements are not read. `tau` [..., k], k <= n <= m; the result is [..., m, n]."""
+
+def matrix_norm(x: Like, ord: Literal["fro", "nuc"] | float = "fro") -> Array:
+    """Norm [...], real. `ord`: "fro" for the root of the sum of squares, "nuc" for the sum of singular values, 2 or -2 for the
+    greatest or least one, 1 or -1 for the greatest or least sum of absolute values of a column, inf or -inf of a row. Orders
+    other than "fro" and "nuc" require matrices with elements."""
 
 def cond(x: Like, p: Literal["fro", "nuc"] | float = 2) -> Array:
     """Condition number [...], the norm `p` of `matrix_norm` of x times that of the inverse. For 2 and -2, of any matrices
@@ -119,7 +151,15 @@ def tensorsolve(a: Like, b: Like) -> Array:
     the same number of elements."""
 
 def tensorinv(x: Like, ind: int = 2) -> Array:
-    """The inverse of x as a map from its other axes to the first `ind` axes, with axes in the opposite order of both groups."""
+    """The inverse of x as a map from its other axes to the first `ind` axes, of shape x.shape[ind:] + x.shape[:ind]."""
+
+def solve(a: Like, b: Like, left: bool = True) -> Array:
+    """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b.
+    Without `left` that of x a = b, `b` [..., k, n] or [n]."""
+
+def solve_triangular(a: Like, b: Like, upper: bool = False, left: bool = True, unitriangular: bool = False, trans: Literal["N", "T", "C"] = "N") -> Array:
+    """As `solve`, with the lower or upper triangle of `a`; the other elements are not read. `unitriangular`: the diagonal
+    is 1 and not read either. `trans`: "N" for a, "T" for its transpose, "C" for aH."""
 
 def lstsq(a: Like, b: Like) -> Array:
     """x [..., n, k] with minimal |a x - b|: `a` [..., m, n] of full rank, `b` [..., m, k], or [m] if `a` is a single matrix."""
@@ -127,12 +167,19 @@ def lstsq(a: Like, b: Like) -> Array:
 def lstsq_min_norm(a: Like, b: Like, rtol: float | None = None) -> Array:
     """As `lstsq` for `a` of any rank: the solution of minimal norm, pinv(a, rtol) b."""
 
+def sylvester(a: Like, b: Like, c: Like) -> Array:
+    """The solution x [..., m, n] of a x + x b = c: `a` [..., m, m], `b` [..., n, n]."""
+
+def lyapunov(a: Like, c: Like) -> Array:
+    """The solution x of a x + x aH = c, [..., n, n] each."""
+
 def lyapunov_discrete(a: Like, c: Like) -> Array:
-    """The solution x of x - a x aH = c, [..., n, n] each, if -1 is no eigenvalue of a, and no product of an eigenvalue with
-    the conjugate of another is 1. By the bilinear transform: a Lyapunov equation of (a - 1)/(a + 1)."""
+    """The solution x of x - a x aH = c, [..., n, n] each; requires λ_i ≠ -1 and λ_i conj(λ_j) ≠ 1 for all
+    eigenvalues of a, i = j included, else SingularError is raised. By the bilinear transform: a Lyapunov equation of
+    (a + I)^-1 (a - I)."""
 
 def lyapunov_positive(a: Like, c: Like) -> Array:
-    """The solution x of a x + x a = c, [..., n, n] each, for (a + aH)/2 that is positive definite instead of a."""
+    """The solution x of h x + x h = c, [..., n, n] each: h = (a + aH)/2 must be positive definite."""
 
 def pinv(x: Like, rtol: float | None = None) -> Array:
     """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
@@ -151,45 +198,6 @@ def logm(x: Like) -> Array:
 
 def polar(x: Like, side: Literal["right", "left"] = "right") -> tuple[Array, Array]:
     """U [..., m, n] and P [..., n, n] with x = U P, or P [..., m, m] and x = P U for side "left"."""
-
-def inv(x: Like) -> Array:
-    """The inverse of x [..., n, n]."""
-
-def lq(x: Like) -> tuple[Array, Array]:
-    """L [..., m, k] and Q [..., k, n] with x = L Q; the diagonal of L is nonnegative."""
-
-def lu_factor(x: Like, pivoting: Literal["partial", "full"] = "partial") -> tuple[Array, ...]:
-    """Packed factors [..., m, n] and the permutation p [..., m] of rows with x[..., p, :] = L U: U on and above the
-    diagonal, L with a unit diagonal below. With `pivoting="full"` also that of columns q [..., n], x[p][:, q] = L U."""
-
-def lu_solve(packed: Like, rows: Like, b: Like, adjoint: bool = False) -> Array:
-    """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
-    `b` [..., n, k], or [n] for a single matrix."""
-
-def lyapunov(a: Like, c: Like) -> Array:
-    """The solution x of a x + x aH = c, [..., n, n] each."""
-
-def matrix_norm(x: Like, ord: Literal["fro", "nuc"] | float = "fro") -> Array:
-    """Norm [...], real. `ord`: "fro" for the root of the sum of squares, "nuc" for the sum of singular values, 2 or -2 for the
-    greatest or least one, 1 or -1 for the greatest or least sum of absolute values of a column, inf or -inf of a row."""
-
-def qr(x: Like, mode: Literal["reduced", "complete"] = "reduced") -> tuple[Array, Array]:
-    """Q [..., m, k], R [..., k, n]; with `mode="complete"` Q [..., m, m], R [..., m, n]. The diagonal of R is
-    nonnegative. Losses that depend on the basis of the columns beyond k have no derivative and raise GaugeError."""
-
-def solve(a: Like, b: Like, left: bool = True) -> Array:
-    """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is a single matrix; x has the shape of b.
-    Without `left` that of x a = b, `b` [..., k, n] or [n]."""
-
-def solve_triangular(a: Like, b: Like, upper: bool = False, left: bool = True, unitriangular: bool = False, trans: Literal["N", "T", "C"] = "N") -> Array:
-    """As `solve`, with the lower or upper triangle of `a`; the other elements are not read. `unitriangular`: the diagonal
-    is 1 and not read either. `trans`: "N" for a, "T" for its transpose, "C" for aH."""
-
-def svdvals(x: Like) -> Array:
-    """Singular values [..., k]."""
-
-def sylvester(a: Like, b: Like, c: Like) -> Array:
-    """The solution x [..., m, n] of a x + x b = c: `a` [..., m, m], `b` [..., n, n]."""
 
 def cumsum(x: Like, axis: int = 0, reverse: bool = False) -> Array:
     """Cumulative sums along an axis; the result has the shape of x."""
@@ -265,5 +273,6 @@ def graded_eigh(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: flo
     part of a symmetric tensor as a map: without flux, its column legs the duals of its row legs in the same order.
     Options: as for `svd`."""
 
-def graded_eig(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Spec]:
-    """As `graded_eigh` for any map: eigenvalues and eigenvectors, complex, and the spec of the eigenvectors."""
+def graded_eig(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, separable: bool = False) -> tuple[Array, Array, Spec]:
+    """As `graded_eigh` for any map: eigenvalues and eigenvectors, complex, and the spec of the eigenvectors. Options: as for
+    `eig`."""

@@ -14,7 +14,7 @@ from torch.autograd import Function, forward_ad
 
 from .._library import ArgumentError, UnsupportedError
 from .._op import Op
-from ._exchange import run
+from ._exchange import plain, run
 
 
 def described(x):
@@ -169,6 +169,13 @@ def _operator_vmap(info, axes, op, operands):
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _interpreter = torch._C._functorch.peek_interpreter_stack
 _modes = torch._C._len_torch_dispatch_stack
+
+
+def values(x):
+    """The values of a tensor as a NumPy array, or None while a function is compiled or transformed."""
+    if type(x) not in _PLAIN or _modes() or _interpreter() is not None:
+        return None
+    return plain(x).numpy()
 
 
 def apply(op, *tensors):

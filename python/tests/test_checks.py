@@ -1,0 +1,179 @@
+"""Checks of operands and options: typed errors before work, with the name of the function that was called."""
+
+import re
+
+import functions
+import numpy as np
+import pytest
+
+import t4a
+import t4a.numpy as tn
+
+E = np.eye(3)
+VECTOR, NUMBER = np.ones(3), np.float64(1)
+CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: tn.matrix_power(E, 1.5), "n=1.5: an integer"),
+        (lambda: tn.matrix_power(E, "2"), "n='2': an integer"),
+        (lambda: tn.low_rank(E, 1.7), "rank=1.7: an integer"),
+        (lambda: tn.low_rank(E, -1), "rank=-1: an integer of at least 0"),
+        (lambda: tn.tensorinv(E, ind=1.5), "ind=1.5: an integer"),
+        (lambda: tn.k_best_einsum("i->", VECTOR, k=2.5), "k=2.5: an integer"),
+        (lambda: tn.k_best_einsum("i->", VECTOR, k=0), "k=0: an integer of at least 1"),
+        (lambda: tn.log_partition(*CHAIN, [1.9]), "lengths[0]=1.9: an integer"),
+        (lambda: tn.marginals(*CHAIN, [-1]), "lengths[0]=-1: an integer of at least 0"),
+        (lambda: tn.marginals(*CHAIN, 2), "lengths=2: a list of integers"),
+        (lambda: tn.cumsum(E, axis=0.5), "axis=0.5: an integer"),
+        (lambda: tn.softmax(E, axis=None), "axis=None: an integer"),
+        (lambda: tn.einsum("i,i->", VECTOR, VECTOR, optimize=[(0, 1.9)]), "optimize=[(0, 1.9)]"),
+        (lambda: tn.einsum("i,i->", VECTOR, VECTOR, optimize=[("0", "1")]), "optimize=[('0', '1')]"),
+        (lambda: tn.einsum("i->", VECTOR, memory=-1), "memory=-1: an integer of at least 1"),
+        (lambda: tn.einsum("i->", VECTOR, memory=0), "memory=0: an integer of at least 1"),
+        (lambda: tn.argmax_einsum("i->", VECTOR, memory=[1]), "memory=[1]: an integer"),
+        (lambda: t4a.Op.einsum([[1]], [(3,)], [], memory=0), "memory=0: an integer of at least 1"),
+        (lambda: tn.einsum("i->", VECTOR, semiring=["max_plus"]), "semiring=['max_plus']: a name"),
+        (lambda: tn.matrix_norm(E, np.array([1, 2])), "ord=array([1, 2]): one of 'fro'"),
+        (lambda: tn.matrix_norm(E, [1]), "ord=[1]: one of 'fro'"),
+        (lambda: tn.cond(np.ones((2, 3)), 3), "p=3: one of 'fro'"),
+        (lambda: tn.solve_triangular(E, E, left=False, trans=["N"]), "trans=['N']: one of 'N', 'T', 'C'"),
+        (lambda: tn.svd(E, tolerance=[1]), "tolerance=[1]: a nonnegative number"),
+        (lambda: tn.svd(E, tolerance="1"), "tolerance='1': a nonnegative number"),
+        (lambda: tn.pinv(E, rtol="x"), "rtol='x': a nonnegative number"),
+        (lambda: tn.svd(E, separable=True, broadening=0.1), "separable=True and broadening=0.1: at most one"),
+        (lambda: tn.lu_solve(E, np.array([0, 1, 1]), E), "lu_solve: `rows` is no permutation"),
+        (lambda: tn.lu_solve(E, np.array([0, 1, -1]), E), "lu_solve: `rows` is no permutation"),
+        # Pivots of LAPACK, counted from 1.
+        (lambda: tn.lu_solve(E, np.array([3, 2, 3]), VECTOR), "lu_solve: `rows` is no permutation"),
+    ],
+)
+def test_arguments(call, text):
+    with pytest.raises(t4a.ArgumentError, match=re.escape(text)):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        *((lambda ord=ord: tn.matrix_norm(VECTOR, ord), "matrix_norm") for ord in ("fro", "nuc", 1, 2, np.inf)),
+        (lambda: tn.matrix_norm(NUMBER), "matrix_norm"),
+        *((lambda ord=ord: tn.matrix_norm(np.ones((0, 3)), ord), "matrix_norm") for ord in (1, 2, -2, np.inf, -np.inf)),
+        *((lambda p=p: tn.cond(np.ones((0, 0)), p), "cond") for p in ("fro", 1, 2, -2)),
+        *((lambda p=p: tn.cond(np.ones((2, 3)), p), "cond") for p in ("fro", 1)),
+        (lambda: tn.cond(VECTOR), "cond"),
+        (lambda: tn.matrix_power(VECTOR, 2), "matrix_power"),
+        (lambda: tn.ql(NUMBER), "ql"),
+        (lambda: tn.rq(VECTOR), "rq"),
+        (lambda: tn.lu(VECTOR), "lu"),
+        (lambda: tn.householder_product(VECTOR, VECTOR), "householder_product"),
+        (lambda: tn.householder_product(E, NUMBER), "householder_product"),
+        (lambda: tn.lyapunov(VECTOR, E), "lyapunov"),
+        (lambda: tn.lyapunov(E, np.ones((2, 2))), "lyapunov"),
+        (lambda: tn.lyapunov_discrete(E, VECTOR), "lyapunov_discrete"),
+        (lambda: tn.lyapunov_discrete(np.ones((2, 3)), E), "lyapunov_discrete"),
+        (lambda: tn.solve(E, NUMBER, left=False), "solve"),
+        (lambda: tn.solve(VECTOR, E, left=False), "solve"),
+        (lambda: tn.solve_triangular(E, NUMBER, left=False), "solve_triangular"),
+        (lambda: tn.lu_solve(VECTOR, np.arange(3), E), "lu_solve"),
+        (lambda: tn.lu_solve(E, np.arange(3), NUMBER), "lu_solve"),
+        (lambda: tn.lu_solve(E, NUMBER, E), "lu_solve"),
+    ],
+)
+def test_shapes(call, name):
+    with pytest.raises(t4a.ShapeError, match=f"^{name}: "):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        *((lambda ord=ord: tn.matrix_norm(np.array([[100, 2], [3, 4]], np.int8), ord), "matrix_norm") for ord in ("fro", "nuc", 1, 2, -np.inf)),
+        *((lambda n=n: tn.matrix_power(np.eye(2, dtype=int), n), "matrix_power") for n in (0, 1, 2, -1)),
+        *((lambda p=p: tn.cond(np.eye(2, dtype=int), p), "cond") for p in (1, 2)),
+        (lambda: tn.householder_product(np.eye(2, dtype=int), np.ones(1)), "householder_product"),
+        (lambda: tn.householder_product(E, np.ones(2, int)), "householder_product"),
+        (lambda: tn.lu_solve(E, VECTOR, E), "lu_solve"),
+        (lambda: tn.marginals(CHAIN[0] * 1j, CHAIN[1]), "marginals"),
+        (lambda: tn.log_partition(CHAIN[0], CHAIN[1] * 1j), "log_partition"),
+        (lambda: tn.ql(np.eye(2, dtype=int)), "ql"),
+    ],
+)
+def test_dtypes(call, name):
+    with pytest.raises(t4a.DtypeError, match=f"^{name}: "):
+        call()
+
+
+def test_errors_of_composed_functions_have_their_name():
+    zero = np.zeros((2, 2))
+    for call, name in (
+        (lambda: tn.lyapunov(zero, zero), "lyapunov"),
+        (lambda: tn.tensorinv(zero, 1), "tensorinv"),
+        (lambda: tn.tensorsolve(zero, np.ones(2)), "tensorsolve"),
+        (lambda: tn.matrix_power(zero, -1), "matrix_power"),
+        (lambda: tn.cond(zero, 1), "cond"),
+        (lambda: tn.lu_solve(zero, np.arange(2), zero), "lu_solve"),
+    ):
+        with pytest.raises(t4a.SingularError, match=f"^{name}: "):
+            call()
+    # -1 is an eigenvalue; the product of two is 1; that of one with its conjugate.
+    for a in (np.diag([-1.0, 0.5]), np.diag([2.0, 0.5]), np.diag([1.0, 0.5])):
+        with pytest.raises(t4a.SingularError, match=r"^lyapunov_discrete: .*λ_i conj\(λ_j\) ≠ 1") as caught:
+            tn.lyapunov_discrete(np.stack([E[:2, :2] / 2, a]), np.zeros((2, 2, 2)))
+        assert caught.value.batch == 1
+
+
+def test_the_treatment_of_ties_of_general_matrices_has_no_broadening():
+    for f, operands in ((tn.eig, (E,)), (tn.graded_eig, (np.ones(functions.SQUARE.size), functions.SQUARE))):
+        with pytest.raises(TypeError, match="broadening"):
+            f(*operands, broadening=0.1)
+
+
+def test_norms_of_matrices_with_nan():
+    for x in (np.array([[np.nan, 1.0]]), np.array([[np.nan, 1j]])):
+        assert np.isnan(tn.matrix_norm(x)) and np.isnan(tn.matrix_norm(x, 1))
+
+
+def test_equal_searches_have_one_name():
+    from t4a import _orders
+
+    assert _orders.order(True) is _orders.order("auto") is _orders.order("greedy") is None
+
+
+class Bare:
+    """A DLPack producer without other attributes."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+LINALG = [(name, kind) for name, kind in functions.ALL if name.split()[0] in tn.linalg.__all__ or name == "marginals"]
+
+
+@pytest.mark.parametrize("name, kind", LINALG)
+def test_other_producers(name, kind):
+    f, operands = functions.case(name, kind)
+    t = functions.of_module(tn, np.asarray)
+    as_tuple = lambda x: x if isinstance(x, tuple) else (x,)
+    for one, two in zip(as_tuple(f(t, *operands)), as_tuple(f(t, *map(Bare, operands))), strict=True):
+        np.testing.assert_array_equal(one, two, strict=True)
+
+
+def test_tensors_of_pytorch():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=(3, 3))
+    x = torch.from_numpy(a)
+    for f in (tn.ql, tn.rq, tn.lu, lambda x: tn.matrix_power(x, 0), lambda x: tn.lyapunov_discrete(x, x), lambda x: tn.householder_product(x, x[0]), tn.matrix_norm):
+        np.testing.assert_equal(f(x), f(a))
+    np.testing.assert_equal(tn.marginals(x[None], x), tn.marginals(a[None], a))
+    with pytest.raises(t4a.UnsupportedError, match="NumPy cannot read"):
+        tn.matrix_norm(x.to(torch.bfloat16))
