@@ -41,6 +41,11 @@ except t4a.ShapeError:
     pass
 else:
     raise AssertionError("this matrix is not square")
+half = jnp.ones((2, 2), jnp.bfloat16)
+try:
+    assert tj.einsum("ij,jk->ik", half, half).dtype == jnp.bfloat16 and _primitive._DIRECT
+except t4a.DtypeError as error:
+    assert "bfloat16" in str(error) and not _primitive._DIRECT
 np.savez(sys.argv[2], *map(np.asarray, found))
 """
 

@@ -92,6 +92,21 @@ def test_semiring_einsum():
     torch.testing.assert_close(layer(x), (x[:, :, None] + layer.weight).max(1).values)
     layer(x).sum().backward()
     assert layer.weight.grad.sum() == 15 and "max_plus" in repr(layer)
+    layer = nn.SemiringEinsum("ij,jk,kl->il", (4, 3), memory=4096, optimize=[(1, 2), (0, 1)], **F64)
+    a, b = noise(2, 5), noise(5, 4)
+    torch.testing.assert_close(layer(a, b), a @ b @ layer.weight)
+    for options, text in (({"memory": 0}, "memory=0"), ({"optimize": "best"}, "optimize='best'")):
+        with pytest.raises(t4a.ArgumentError, match=text):
+            nn.SemiringEinsum("bi,io->bo", (4, 3), **options, **F64)(x)
+
+
+def test_lengths_are_integers():
+    crf = nn.CRF(3)
+    for lengths, text in (([2, 1.5], r"lengths\[1\]=1.5"), (torch.tensor([2.0, 1]), r"lengths\[0\]"), (2, "lengths=2")):
+        with pytest.raises(t4a.ArgumentError, match=text):
+            crf.log_partition(torch.zeros(2, 2, 3), lengths)
+    same = [crf.log_partition(torch.zeros(2, 2, 3), n) for n in ([2, 1], torch.tensor([2, 1]))]
+    assert same[0].tolist() == same[1].tolist()
 
 
 def test_tensor_train_linear():

@@ -5,6 +5,7 @@ import math as _math
 import numpy as _numpy
 import torch as _torch
 
+from .._checks import integers as _integers
 from .._library import ArgumentError as _ArgumentError, ShapeError as _ShapeError
 from ..structured import Spec as _Spec
 from . import einsum as _einsum, graded_contract as _graded_contract, kalman_filter as _kalman_filter
@@ -31,7 +32,7 @@ class CRF(_torch.nn.Module):
         """Emissions including the scores of the first and last tag, lengths, and the mask [batch, length]."""
         batch, length, _ = emissions.shape
         at = _torch.arange(length, device=emissions.device)
-        own = [length] * batch if lengths is None else [int(n) for n in lengths]
+        own = [length] * batch if lengths is None else [*_integers("lengths", lengths, 0)]
         if len(own) != batch:
             raise _ShapeError(f"CRF: {len(own)} lengths for a batch of {batch} sequences")
         last = _torch.tensor(own, device=emissions.device)[:, None]
@@ -96,17 +97,18 @@ class CRF(_torch.nn.Module):
 
 class SemiringEinsum(_torch.nn.Module):
     """Contraction of the inputs with a learned weight of shape `shape`, the last operand of `subscripts`, over a semiring:
-    `SemiringEinsum("bi,io->bo", (64, 32), semiring="max_plus")`."""
+    `SemiringEinsum("bi,io->bo", (64, 32), semiring="max_plus")`. `memory` and `optimize`: as for `einsum`."""
 
-    def __init__(self, subscripts, shape, semiring="standard", device=None, dtype=None):
+    def __init__(self, subscripts, shape, semiring="standard", device=None, dtype=None, *, memory=None, optimize=True):
         super().__init__()
-        self.subscripts, self.semiring = subscripts, semiring
+        self.subscripts, self.semiring, self.memory, self.optimize = subscripts, semiring, memory, optimize
         self.weight = _torch.nn.Parameter(_torch.empty(shape, device=device, dtype=dtype))
         bound = 1 / _math.sqrt(max(1, shape[0] if shape else 1))
         _torch.nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, *inputs):
-        return _einsum(self.subscripts, *inputs, self.weight, semiring=self.semiring)
+        options = {"semiring": self.semiring, "memory": self.memory, "optimize": self.optimize}
+        return _einsum(self.subscripts, *inputs, self.weight, **options)
 
     def extra_repr(self):
         return f"{self.subscripts}, {tuple(self.weight.shape)}, semiring={self.semiring}"
