@@ -134,6 +134,9 @@ def contraction(subscripts, semiring, memory, order, shapes, names):
 
 
 def einsum(shapes, names, subscripts, semiring, memory, order):
+    if not isinstance(semiring, str):
+        raise ArgumentError(f"semiring={semiring!r}: a name is required")
+    memory = memory if memory is None else integer("memory", memory, 1)
     # Symbolic sizes of a compiler become constants, since a plan is valid for one set of shapes.
     shapes = tuple(tuple(map(int, shape)) for shape in shapes)
     return contraction(subscripts, semiring, memory, order, shapes, tuple(names))

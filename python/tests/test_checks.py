@@ -177,3 +177,57 @@ def test_tensors_of_pytorch():
     np.testing.assert_equal(tn.marginals(x[None], x), tn.marginals(a[None], a))
     with pytest.raises(t4a.UnsupportedError, match="NumPy cannot read"):
         tn.matrix_norm(x.to(torch.bfloat16))
+    with pytest.raises(t4a.ArgumentError, match="^lu_solve: `rows` is no permutation"):
+        tn.lu_solve(x, torch.tensor([0, 1, 1]), x)
+
+
+def pytorch():
+    torch = pytest.importorskip("torch")
+    import t4a.torch as tt
+
+    return tt, torch.from_numpy
+
+
+def jax():
+    pytest.importorskip("jax")
+    import t4a.jax as tj
+
+    return tj, lambda x: x
+
+
+@pytest.mark.parametrize("framework", [pytorch, jax])
+def test_other_frameworks(framework):
+    t, array = framework()
+    nan = array(np.array([[np.nan, 1.0]], np.float32))
+    assert np.isnan(np.asarray(t.matrix_norm(nan))) and t.matrix_norm(array(np.zeros((2, 2), np.float32))) == 0
+    vector, integers = array(np.ones(3, np.float32)), array(np.ones((2, 2), np.int8))
+    eye = array(np.eye(3, dtype=np.float32))
+    for call, error, text in (
+        (lambda: t.matrix_norm(vector, np.inf), t4a.ShapeError, "matrix_norm: "),
+        (lambda: t.matrix_norm(integers), t4a.DtypeError, "matrix_norm: .*int8"),
+        (lambda: t.matrix_power(integers, 0), t4a.DtypeError, "matrix_power: "),
+        (lambda: t.lyapunov_discrete(eye, vector), t4a.ShapeError, "lyapunov_discrete: "),
+        (lambda: t.marginals(eye[None] * 1j, eye), t4a.DtypeError, "marginals: "),
+        (lambda: t.cumsum(eye, axis=0.5), t4a.ArgumentError, "axis=0.5"),
+        (lambda: t.cond(eye, 3), t4a.ArgumentError, "p=3"),
+    ):
+        with pytest.raises(error, match=f"^{text}"):
+            call()
+    # A real v with a complex tau: of one element, H_1 = 1 - tau.
+    found = t.householder_product(array(np.ones((1, 1), np.float32)), array(np.array([2j], np.complex64)))
+    np.testing.assert_array_equal(found, [[1 - 2j]])
+
+
+def test_permutations_of_pytorch():
+    torch = pytest.importorskip("torch")
+    import t4a.torch as tt
+
+    a, b = torch.eye(3)[[2, 0, 1]] * 2, torch.ones(2, 3)
+    packed, rows = tt.lu_factor(a)
+    for wrong in ([0, 1, 1], [3, 2, 3]):
+        with pytest.raises(t4a.ArgumentError, match="^lu_solve: `rows` is no permutation"):
+            tt.lu_solve(packed, torch.tensor(wrong), b[0])
+    # The values cannot be read in a transformation.
+    solve = lambda b: tt.lu_solve(packed, rows, b)
+    torch.testing.assert_close(torch.func.vmap(solve)(b), b / 2)
+    torch.testing.assert_close(torch.func.vmap(lambda rows, b: tt.lu_solve(packed, rows, b))(torch.stack([rows, rows]), b), b / 2)

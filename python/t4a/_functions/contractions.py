@@ -2,7 +2,6 @@
 
 from .. import _orders as orders, _plans as plans
 from .._checks import integer
-from .._library import ArgumentError
 
 
 def functions(call, asarray):
@@ -10,11 +9,6 @@ def functions(call, asarray):
 
     def labelled(subscripts):
         return subscripts if isinstance(subscripts, str) else tuple(map(tuple, subscripts))
-
-    def options(semiring, memory, optimize):
-        if not isinstance(semiring, str):
-            raise ArgumentError(f"semiring={semiring!r}: a name is required")
-        return semiring, memory if memory is None else integer("memory", memory, 1), orders.order(optimize)
 
     def einsum(subscripts, *operands, semiring="standard", memory=None, optimize=True):
         """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
@@ -28,7 +22,7 @@ def functions(call, asarray):
         seconds of search. False: from left to right. Or a path in the format of `opt_einsum.contract_path` and
         `numpy.einsum_path`, `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product.
         """
-        return call(plans.einsum, operands, labelled(subscripts), *options(semiring, memory, optimize))
+        return call(plans.einsum, operands, labelled(subscripts), semiring, memory, orders.order(optimize))
 
     def argmax_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
@@ -36,7 +30,7 @@ def functions(call, asarray):
         one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative. `memory`
         and `optimize`: as for `einsum`."""
         operands, subscripts = tuple(map(asarray, operands)), labelled(subscripts)
-        value, number = call(plans.optimal, operands, "argmax", subscripts, *options(semiring, memory, optimize))
+        value, number = call(plans.optimal, operands, "argmax", subscripts, semiring, memory, orders.order(optimize))
         indices = {}
         for label, size in reversed(plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands]).items()):
             # The remainder of -1 is size - 1, and its quotient is -1.
@@ -47,14 +41,14 @@ def functions(call, asarray):
     def counting_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
         it, `int64` of the shape of the result. No derivative. `memory` and `optimize`: as for `einsum`."""
-        return call(plans.optimal, operands, "count", labelled(subscripts), *options(semiring, memory, optimize))
+        return call(plans.optimal, operands, "count", labelled(subscripts), semiring, memory, orders.order(optimize))
 
     def k_best_einsum(subscripts, *operands, k, semiring="max_plus", memory=None, optimize=True):
         """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
         preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
         derivative. `memory` and `optimize`: as for `einsum`."""
         of = "best", integer("k", k, 1)
-        return call(plans.optimal, operands, of, labelled(subscripts), *options(semiring, memory, optimize))
+        return call(plans.optimal, operands, of, labelled(subscripts), semiring, memory, orders.order(optimize))
 
     def softmax(x, axis=-1):
         """exp(x) / sum exp(x) along an axis."""
