@@ -3,6 +3,7 @@
 import json
 import re
 from functools import lru_cache
+from numbers import Real
 
 from . import _orders as orders
 from ._calls import Call, joint
@@ -26,7 +27,7 @@ def elementary(function):
     """A function of eigenvalues as a value that can be hashed: a name, or a power."""
     if isinstance(function, str):
         return one_of("function", function, {"exp": "exp", "log": "ln"})
-    if isinstance(function, bool) or not isinstance(function, (int, float)) or not abs(function) < float("inf"):
+    if isinstance(function, bool) or not isinstance(function, Real) or not abs(function) < float("inf"):
         raise ArgumentError(f"function={function!r}: 'exp', 'log', or a number is required, the power")
     return float(function)
 
@@ -256,11 +257,12 @@ def cross_entropy(shapes, names):
 
 def chain(name, shapes, names, lengths):
     """The log-partition function, for the function `name`."""
-    if any(own.startswith("complex") for own in names):
-        raise DtypeError(f"{name}: real numbers are required, given {', '.join(names[:2])}")
+    if not all("float" in own for own in names):
+        raise DtypeError(f"{name}: real floats are required, given {', '.join(names[:2])}")
+    if len(shapes[0]) != 3:
+        raise ShapeError(f"{name}: emissions [batch, length, tags] are required, given the shape {tuple(shapes[0])}")
     if lengths is None:
-        # Shapes of other ranks are an error of the operation.
-        lengths = (int(shapes[0][1]),) * int(shapes[0][0]) if len(shapes[0]) == 3 else ()
+        lengths = (int(shapes[0][1]),) * int(shapes[0][0])
     return named("log_partition", lengths=lengths)
 
 

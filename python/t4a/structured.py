@@ -16,6 +16,7 @@ from math import prod
 
 import numpy as _numpy
 
+from ._checks import integer
 from ._library import ArgumentError, ShapeError
 from ._op import Op
 from ._plans import degeneracy
@@ -30,9 +31,9 @@ class Leg:
     modulus: int
 
     def __init__(self, sectors, dual=False, modulus=0):
-        found = {}
+        found, modulus = {}, integer("modulus", modulus)
         for charge, size in sectors.items() if isinstance(sectors, dict) else sectors:
-            charge, size = int(charge), int(size)
+            charge, size = integer("charge", charge), integer("size", size)
             if modulus < 0 or (modulus and not 0 <= charge < modulus):
                 raise ArgumentError(f"the charge {charge} of a leg with modulus {modulus}")
             if size < 1 or charge in found:
@@ -40,7 +41,7 @@ class Leg:
             found[charge] = size
         object.__setattr__(self, "sectors", tuple(sorted(found.items())))
         object.__setattr__(self, "dual", bool(dual))
-        object.__setattr__(self, "modulus", int(modulus))
+        object.__setattr__(self, "modulus", modulus)
 
     @property
     def size(self):
@@ -78,6 +79,8 @@ class Spec:
 
     def __post_init__(self):
         object.__setattr__(self, "legs", tuple(self.legs))
+        object.__setattr__(self, "rows", integer("rows", self.rows))
+        object.__setattr__(self, "flux", integer("flux", self.flux))
         if not 0 <= self.rows <= len(self.legs):
             raise ArgumentError(f"{self.rows} rows of {len(self.legs)} legs")
         if len({leg.modulus for leg in self.legs}) > 1:

@@ -8,9 +8,11 @@ import pytest
 
 import t4a
 import t4a.numpy as tn
+from t4a.structured import Leg, Spec
 
 E = np.eye(3)
 VECTOR, NUMBER = np.ones(3), np.float64(1)
+SYMMETRIC = np.ones(functions.SQUARE.size)
 CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
 
 
@@ -28,6 +30,12 @@ CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
         (lambda: tn.marginals(*CHAIN, [-1]), "lengths[0]=-1: an integer of at least 0"),
         (lambda: tn.marginals(*CHAIN, 2), "lengths=2: a list of integers"),
         (lambda: tn.cumsum(E, axis=0.5), "axis=0.5: an integer"),
+        (lambda: Leg({0.5: 1}), "charge=0.5: an integer"),
+        (lambda: Leg({0: 1.5}), "size=1.5: an integer"),
+        (lambda: Leg({0: 1}, modulus=2.5), "modulus=2.5: an integer"),
+        (lambda: Spec([Leg({0: 1})], 0.5), "rows=0.5: an integer"),
+        (lambda: Spec([Leg({0: 1})], 1, 0.5), "flux=0.5: an integer"),
+        (lambda: tn.graded_contract(SYMMETRIC, SYMMETRIC, (functions.SQUARE,) * 2, ((1.0,), (0,))), "axes[0]=1.0: an integer"),
         (lambda: tn.softmax(E, axis=None), "axis=None: an integer"),
         (lambda: tn.einsum("i,i->", VECTOR, VECTOR, optimize=[(0, 1.9)]), "optimize=[(0, 1.9)]"),
         (lambda: tn.einsum("i,i->", VECTOR, VECTOR, optimize=[("0", "1")]), "optimize=[('0', '1')]"),
@@ -80,6 +88,8 @@ def test_arguments(call, text):
         (lambda: tn.lu_solve(VECTOR, np.arange(3), E), "lu_solve"),
         (lambda: tn.lu_solve(E, np.arange(3), NUMBER), "lu_solve"),
         (lambda: tn.lu_solve(E, NUMBER, E), "lu_solve"),
+        (lambda: tn.marginals(E, E), "marginals"),
+        (lambda: tn.log_partition(NUMBER, E), "log_partition"),
     ],
 )
 def test_shapes(call, name):
@@ -98,6 +108,7 @@ def test_shapes(call, name):
         (lambda: tn.lu_solve(E, VECTOR, E), "lu_solve"),
         (lambda: tn.marginals(CHAIN[0] * 1j, CHAIN[1]), "marginals"),
         (lambda: tn.log_partition(CHAIN[0], CHAIN[1] * 1j), "log_partition"),
+        (lambda: tn.marginals(CHAIN[0].astype(int), CHAIN[1].astype(int)), "marginals"),
         (lambda: tn.ql(np.eye(2, dtype=int)), "ql"),
     ],
 )
@@ -134,6 +145,11 @@ def test_the_treatment_of_ties_of_general_matrices_has_no_broadening():
 def test_norms_of_matrices_with_nan():
     for x in (np.array([[np.nan, 1.0]]), np.array([[np.nan, 1j]])):
         assert np.isnan(tn.matrix_norm(x)) and np.isnan(tn.matrix_norm(x, 1))
+
+
+def test_powers_may_be_numbers_of_numpy():
+    for power in (np.float32(2), np.int64(2), 2):
+        np.testing.assert_allclose(tn.hermitian_function(2 * E, power), 4 * E)
 
 
 def test_equal_searches_have_one_name():

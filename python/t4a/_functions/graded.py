@@ -2,7 +2,7 @@
 
 from .. import _plans as plans, structured
 from .._calls import joint
-from .._checks import one_of
+from .._checks import integers, one_of
 
 # Results of factorisations: "full" are complex for a complex tensor.
 _KINDS = {
@@ -37,7 +37,7 @@ def functions(apply, asarray, name_of, cast, planned):
         """Contraction of legs `axes[0]` of x with legs `axes[1]` of y, for two symmetric tensors as flat arrays with their
         `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
         (x, y), is_complex = arrays(x, y)
-        op, spec = contraction_of(*specs, tuple(map(tuple, axes)), is_complex)
+        op, spec = contraction_of(*specs, tuple(integers("axes", mine) for mine in axes), is_complex)
         if not is_complex:
             return apply(op, x, y)[0], spec
         real, imaginary = apply(op, x.real, x.imag, y.real, y.imag)
