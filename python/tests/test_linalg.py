@@ -186,6 +186,33 @@ def test_derivatives_at_ties():
     assert np.isfinite(broad).all()
 
 
+def test_losses_that_are_accepted_at_ties():
+    def derivative(cotangent, **options):
+        ties = _plans.ties(**{**dict(check_gauge=True, tolerance=None, broadening=None, separable=False), **options})
+        op = _plans.spectrum([(3, 3)], ["float64"], "eigh", ties).op
+        return tn.vjp(op, [np.diag([2.0, 2.0, 1.0])], [None, cotangent])[0]
+
+    # The eigenvalues are 1, 2, 2. A loss of one tied vector, and one of the rotation of two.
+    single, rotation = np.zeros((2, 3, 3))
+    single[0, 2], rotation[0] = 1, [1, 2, 3]
+    for options in ({"separable": True}, {"broadening": 0.1}):
+        assert np.isfinite(derivative(single, **options)).all()
+        with pytest.raises(t4a.GaugeError):
+            derivative(rotation, **options)
+    with pytest.raises(t4a.GaugeError):
+        derivative(single)
+
+
+def test_functions_of_singular_values_at_zero():
+    x, ones = np.diag([1.0, 0.0]), np.ones((2, 2))
+    op = lambda function: _plans.function([(2, 2)], ["float64"], "svd_function", _plans.elementary(function)).op
+    for function in ("exp", 0.5, 0):
+        assert np.isfinite(linalg.svd_function(x, function)).all()
+        with pytest.raises(t4a.SingularError):
+            tn.vjp(op(function), [x], [ones])
+    np.testing.assert_allclose(tn.vjp(op(3), [x], [ones])[0], [[3, 1], [1, 0]], atol=1e-14)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_norms_and_tensors(dtype):
     near = lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)

@@ -46,8 +46,8 @@ def functions(call, asarray, name_of, arrays, values):
         `tolerance`: gaps up to this fraction of the largest value are ties, and values up to it count as 0; by default those
         up to rounding. `separable`: quotients at ties are zero, right for losses of subspaces of tied vectors and of values,
         but not for products of both; otherwise losses of tied vectors raise GaugeError. `broadening`: quotients 1/x are
-        x/(x^2 + w^2), w this fraction of the largest value. No error is raised at ties then, and derivatives are off by
-        several percent: for comparisons only. At most one of `separable` and `broadening` is allowed.
+        x/(x^2 + w^2), w this fraction of the largest value. That switches off the error at ties for the same losses as
+        `separable`, and derivatives are off by several percent: for comparisons only. At most one of the two is allowed.
         """
         ties = plans.ties(check_gauge, tolerance, broadening, separable)
         return call(plans.svd, (x,), bool(full_matrices), ties)
