@@ -10,12 +10,11 @@ use t4a_algebra::simd::{Loop, dispatch, dispatch_narrow};
 use super::ahead::Ahead;
 use super::kernel::Fold;
 
-/// Number of independent partial results along a row. With 64 of `f32`, rows of 64, 256 and 1024 elements take 3.0, 1.7 and
-/// 1.15 times as long on Zen 4, because combining them takes twice as many steps, and longer rows are as fast (bench
-/// `backend`, row `sum 1024² rows`).
+/// Default number of independent partial results.
 pub const LANES: usize = 32;
-/// Columns of partial results of at most 4 bytes that stay in registers: eight 256-bit registers.
-const NARROW_COLUMNS: usize = 64;
+/// Number of independent partial results for elements of at most 4 bytes: eight 256-bit registers, the number of
+/// additions in flight (bench `backend`, row `sum 1024²`).
+const NARROW_LANES: usize = 64;
 
 /// Number of lanes for the shortest rows; more lanes would be empty (bench `backend`, row `sum 4×4`).
 const SHORT: usize = 8;
@@ -29,7 +28,13 @@ impl<T: Scalar, F: Fold<T>> Loop for RowFold<'_, T, F> {
     type Output = F::Acc;
     #[inline(always)]
     fn run(self) -> F::Acc {
-        if self.x.len() <= SHORT { self.by::<SHORT>() } else { self.by::<LANES>() }
+        if self.x.len() <= SHORT {
+            self.by::<SHORT>()
+        } else if const { size_of::<F::Acc>() <= 4 } {
+            self.by::<NARROW_LANES>()
+        } else {
+            self.by::<LANES>()
+        }
     }
 }
 
@@ -57,18 +62,40 @@ impl<T: Scalar, F: Fold<T>> RowFold<'_, T, F> {
                 *lane = fold.step(*lane, x);
             }
         }
+        if const { size_of::<F::Acc>() <= 4 && !F::PAIRS } {
+            if tail.is_empty() {
+                return merge(fold, &mut lanes);
+            }
+            // A copy: the index of the tail would keep `lanes` in memory for all rows, and sums of rows of 64, 256 and 1024
+            // `f32` would take 2.7, 1.7 and 1.14 times as long. Wider sums and extrema are slower in registers (Zen 4;
+            // bench `backend`, row `sum 1024² rows`).
+            let mut last = lanes;
+            for (lane, &x) in last.iter_mut().zip(tail) {
+                *lane = fold.step(*lane, x);
+            }
+            return merge(fold, &mut last);
+        }
         for (lane, &x) in lanes.iter_mut().zip(tail) {
             *lane = fold.step(*lane, x);
         }
-        let mut width = LANES;
-        while width > 1 {
-            width /= 2;
-            for i in 0..width {
-                lanes[i] = fold.merge(lanes[i], lanes[i + width]);
-            }
-        }
-        lanes[0]
+        merge(fold, &mut lanes)
     }
+}
+
+/// Merges partial results as a tree, in place.
+#[inline(always)]
+fn merge<T: Scalar, F: Fold<T>, const LANES: usize>(
+    fold: F,
+    lanes: &mut [F::Acc; LANES],
+) -> F::Acc {
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            lanes[i] = fold.merge(lanes[i], lanes[i + width]);
+        }
+    }
+    lanes[0]
 }
 
 /// Folds a row.
@@ -90,7 +117,7 @@ impl<T: Scalar, F: Fold<T>> Loop for ColumnFold<'_, T, F> {
     #[inline(always)]
     fn run(self) {
         if const { size_of::<F::Acc>() <= 4 } {
-            self.by::<NARROW_COLUMNS>()
+            self.by::<NARROW_LANES>()
         } else {
             self.by::<LANES>()
         }
