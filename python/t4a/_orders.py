@@ -40,16 +40,22 @@ def text(order, labels, shapes, result):
     return json.dumps([list(step) for step in order])
 
 
+def sizes(labels, shapes):
+    """The size of each label, in the order of their first occurrence; of sizes 1 and n it is n."""
+    found = {}
+    for term, shape in zip(labels, shapes):
+        for label, size in zip(term, shape):
+            found[label] = max(size, found.get(label, 1))
+    return found
+
+
 @lru_cache(maxsize=512)
 def optimal(labels, shapes, result):
     """The path of pairs with the least number of multiplications, by dynamic programming over sets of operands. Cost 3^n."""
     count = len(labels)
     if count > MOST_OPTIMAL:
         raise ArgumentError(f"optimize='optimal' of {count} operands, at most {MOST_OPTIMAL}; \"annealing\" has no limit")
-    sizes = {}
-    for term, shape in zip(labels, shapes):
-        for label, size in zip(term, shape):
-            sizes[label] = max(size, sizes.get(label, 1))
+    of = sizes(labels, shapes)
     whole = (1 << count) - 1
     inside = [frozenset()] * (whole + 1)
     for group in range(1, whole + 1):
@@ -67,7 +73,7 @@ def optimal(labels, shapes, result):
         while left:
             if left & first:
                 right = group ^ left
-                cost = least[left] + least[right] + prod(sizes[label] for label in kept[left] | kept[right])
+                cost = least[left] + least[right] + prod(of[label] for label in kept[left] | kept[right])
                 if best is None or cost < best:
                     best, parts[group] = cost, (left, right)
             left = (left - 1) & group

@@ -92,29 +92,26 @@ def optima_of(op, of):
     return Op.of({"optimal_assignments": {**held, "of": of}})
 
 
+def terms(subscripts, shapes):
+    """Integer labels of operands and result, from subscripts or lists of labels."""
+    if isinstance(subscripts, str):
+        return labels_of(subscripts, [len(shape) for shape in shapes])
+    *labels, result = map(list, subscripts)
+    return labels, result
+
+
 def summed(subscripts, shapes):
     """Sizes of the summed labels, in the order of their first occurrence."""
-    if isinstance(subscripts, str):
-        labels, result = labels_of(subscripts, [len(shape) for shape in shapes])
-        name = lambda label: chr(label) if label >= 0 else label
-    else:
-        *labels, result = subscripts
-        name = lambda label: label
-    sizes = {}
-    for term, shape in zip(labels, shapes):
-        for label, size in zip(term, shape):
-            if label not in result:
-                sizes[label] = max(size, sizes.get(label, 1))
-    return {name(label): size for label, size in sizes.items()}
+    labels, result = terms(subscripts, shapes)
+    letters = isinstance(subscripts, str)
+    name = lambda label: chr(label) if letters and label >= 0 else label
+    return {name(label): size for label, size in orders.sizes(labels, shapes).items() if label not in result}
 
 
 @lru_cache(maxsize=512)
 def contraction(subscripts, semiring, memory, order, shapes, names):
     """The call of a contraction. `order`: as of `orders.order`, or None."""
-    if isinstance(subscripts, str):
-        labels, result = labels_of(subscripts, [len(shape) for shape in shapes])
-    else:
-        *labels, result = map(list, subscripts)
+    labels, result = terms(subscripts, shapes)
     if len(labels) != len(shapes):
         raise ArgumentError(f"labels of {len(labels)} operands, given {len(shapes)}")
     if not shapes:
