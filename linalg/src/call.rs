@@ -108,6 +108,11 @@ impl<A: Array> OperationResults<A> {
         Permutation::read(&self.permutations[i])
     }
 
+    /// One result, without permutations.
+    pub(crate) fn one(result: Pair<A>) -> Self {
+        Self { results: vec![result], permutations: Vec::new() }
+    }
+
     fn new(results: Vec<Pair<A>>, extra: Vec<Value<A>>) -> Self {
         let permutations = extra.iter().map(|x| x.integers().clone()).collect();
         Self { results, permutations }

@@ -154,7 +154,7 @@ fn composed(device: &Device) -> Vec<f32> {
         scan(step, (), start, leaf.clone(), &Options::default()).unwrap();
     let loss = l.sum() + u.powi_scalar(2).sum() + running.sum() + last.sum();
     let gradient = leaf.grad(&loss.backward()).expect("a gradient");
-    let (inverse, moved) = linalg::inv_jvp(plain.clone(), plain).unwrap();
+    let (inverse, moved) = linalg::jvp(linalg::op::InvOp, plain.clone(), plain).unwrap();
     for x in [q.matmul(r), gradient, inverse, moved] {
         read.extend(x.into_data().iter::<f32>());
     }

@@ -81,8 +81,8 @@
 //! # Ok::<(), linalg::LinalgError>(())
 //! ```
 //!
-//! Most functions have two more forms with the same arguments: `_ex` returns the status of each matrix instead of an
-//! error, `_jvp` the derivative along tangents.
+//! The functions are also values of [`op`]: [`status`] returns the status of each matrix instead of an error, [`jvp`] the
+//! derivative along tangents.
 //!
 //! ```
 #![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};")]
@@ -97,14 +97,14 @@
 #![cfg_attr(burn_line = "0.22", doc = "let device = Device::flex();")]
 //! // The second matrix of the batch is singular.
 //! let batch = Tensor::<3>::from_floats([[[2.0]], [[0.0]]], &device);
-//! let (inverse, info) = linalg::inv_ex(batch)?;
+//! let (inverse, info) = linalg::status(linalg::op::InvOp, batch)?;
 //! inverse.slice([0..1, 0..1, 0..1]).into_data().assert_eq(&[[[0.5f32]]].into(), false);
 //! let status: Vec<i64> = info.into_data().iter().collect();
 //! assert!(status[0] == 0 && status[1] != 0);
 //!
 //! // d(1/a) = −da/a²
 //! let a = Tensor::<2>::from_floats([[2.0]], &device);
-//! let (_, tangent) = linalg::inv_jvp(a.clone(), a.ones_like())?;
+//! let (_, tangent) = linalg::jvp(linalg::op::InvOp, a.clone(), a.ones_like())?;
 //! tangent.into_data().assert_eq(&[[-0.25f32]].into(), false);
 //! # Ok::<(), linalg::LinalgError>(())
 //! ```

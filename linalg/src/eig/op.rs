@@ -37,6 +37,11 @@ pub struct EigOp {
     pub degeneracy: Degeneracy,
 }
 
+impl EigOp {
+    /// A derivative at a tie is an error.
+    pub const DEFAULT: Self = Self { degeneracy: Degeneracy::DEFAULT };
+}
+
 impl MatrixOperation for EigOp {
     const NAME: &'static str = "eig";
     const OPERANDS: Signature = Signature::Square;

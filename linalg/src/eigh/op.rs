@@ -34,6 +34,11 @@ pub struct EighOp {
     pub degeneracy: Degeneracy,
 }
 
+impl EighOp {
+    /// A derivative at a tie is an error.
+    pub const DEFAULT: Self = Self { degeneracy: Degeneracy::DEFAULT };
+}
+
 impl MatrixOperation for EighOp {
     const NAME: &'static str = "eigh";
     const OPERANDS: Signature = Signature::Square;

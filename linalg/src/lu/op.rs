@@ -22,6 +22,13 @@ pub struct LuFactorOp {
     pub pivoting: Pivoting,
 }
 
+impl LuFactorOp {
+    /// Exchanges of rows.
+    pub const PARTIAL: Self = Self { pivoting: Pivoting::Partial };
+    /// Exchanges of rows and columns.
+    pub const FULL: Self = Self { pivoting: Pivoting::Full };
+}
+
 impl MatrixOperation for LuFactorOp {
     const NAME: &'static str = "lu_factor";
     const OPERANDS: Signature = Signature::Any;

@@ -29,6 +29,13 @@ pub struct QrOp {
     pub columns: Columns,
 }
 
+impl QrOp {
+    /// `Q` of the size of `A`.
+    pub const THIN: Self = Self { columns: Columns::Thin };
+    /// Square `Q`.
+    pub const COMPLETE: Self = Self { columns: Columns::Complete };
+}
+
 impl MatrixOperation for QrOp {
     const NAME: &'static str = "qr";
     const OPERANDS: Signature = Signature::Any;
@@ -78,6 +85,11 @@ impl MatrixOperation for QrOp {
 pub struct QrPivotedOp {
     /// Thin or complete.
     pub columns: Columns,
+}
+
+impl QrPivotedOp {
+    /// `Q` of the size of `A`.
+    pub const THIN: Self = Self { columns: Columns::Thin };
 }
 
 impl MatrixOperation for QrPivotedOp {

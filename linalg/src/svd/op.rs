@@ -37,6 +37,13 @@ pub struct SvdOp {
     pub degeneracy: Degeneracy,
 }
 
+impl SvdOp {
+    /// Thin vectors; a derivative at a tie is an error.
+    pub const THIN: Self = Self { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
+    /// Full vectors; a derivative at a tie is an error.
+    pub const FULL: Self = Self { vectors: Vectors::Full, ..Self::THIN };
+}
+
 impl MatrixOperation for SvdOp {
     const NAME: &'static str = "svd";
     const OPERANDS: Signature = Signature::Any;

@@ -4,9 +4,15 @@ use crate::eig::{EigOp, EigvalsOp};
 use crate::eigh::{EighOp, EigvalshOp};
 use crate::{Degeneracy, Result};
 
-use super::call::{ResultsOf, jvp, plain, status};
+use super::call::{ResultsOf, functions, parts, plain, row};
 use super::matrix::Matrix;
-use super::svd::row;
+
+functions! {
+    EighOp: M -> Eigh<F, M> = Eigh::new;
+    EigvalshOp: M -> M::RealVector = row::<F, M>;
+    EigOp: M -> Eig<F, M> = Eig::new;
+    EigvalsOp: M -> M::ComplexVector = complex_row::<F, M>;
+}
 
 /// Hermitian eigendecomposition `(A + Aᴴ)/2 = V diag(E) Vᴴ`, eigenvalues in nondecreasing order.
 #[derive(Clone, Debug)]
@@ -18,16 +24,14 @@ pub struct Eigh<F, M: Matrix<F>> {
 }
 
 impl<F, M: Matrix<F>> Eigh<F, M> {
-    pub(super) fn new(parts: ResultsOf<F, M>) -> Self {
-        let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-        Self { values: M::real_vector(e), vectors: M::from_pair(v) }
+    fn new(out: ResultsOf<F, M>) -> Result<Self> {
+        let [e, v] = parts(out);
+        Ok(Self { values: M::real_vector(e), vectors: M::from_pair(v) })
     }
 }
 
-const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
-const EIG: EigOp = EigOp { degeneracy: Degeneracy::DEFAULT };
-
 /// Hermitian eigendecomposition `(A + Aᴴ)/2 = V diag(E) Vᴴ`; the gradient is Hermitian.
+/// The tangent is that along `(dA + dAᴴ)/2`, with `vᵢᴴ dvᵢ = 0`.
 ///
 /// Gauge and ties as in [`svd`](super::svd()): a loss must not depend on the phases of eigenvectors, and one that
 /// uses the vectors of tied values is an error. For matrix functions use
@@ -39,7 +43,7 @@ const EIG: EigOp = EigOp { degeneracy: Degeneracy::DEFAULT };
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
 pub fn eigh<F, M: Matrix<F>>(a: M) -> Result<Eigh<F, M>> {
-    plain(EIGH, [a], Eigh::new)
+    plain(EighOp::DEFAULT, a)
 }
 
 /// As [`eigh`], with a policy for ties in its derivative.
@@ -47,47 +51,16 @@ pub fn eigh<F, M: Matrix<F>>(a: M) -> Result<Eigh<F, M>> {
 /// # Errors
 /// As [`eigh`].
 pub fn eigh_with<F, M: Matrix<F>>(a: M, degeneracy: Degeneracy) -> Result<Eigh<F, M>> {
-    plain(EighOp { degeneracy }, [a], Eigh::new)
+    plain(EighOp { degeneracy }, a)
 }
 
-/// [`eigh`] with the status of each matrix; the results of a failed matrix are NaN, its gradient is zero.
-///
-/// # Errors
-/// Errors that do not concern a single matrix: shapes, dtypes, memory.
-pub fn eigh_ex<F, M: Matrix<F>>(a: M) -> Result<(Eigh<F, M>, M::Info)> {
-    status(EIGH, [a], Eigh::new)
-}
-
-/// The decomposition and its tangent along `(dA + dAᴴ)/2`, with `vᵢᴴ dvᵢ = 0`.
-///
-/// # Errors
-/// As [`eigh`]; `SplitTie` if the direction splits tied values; `Tensor` if the shapes differ.
-pub fn eigh_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Eigh<F, M>, Eigh<F, M>)> {
-    jvp(EIGH, [a], [da], Eigh::new)
-}
-
-/// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, `[…, n]`.
+/// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, `[…, n]`. The tangents of tied values are those along `A + t dA`
+/// for `t > 0`.
 ///
 /// # Errors
 /// As [`eigh`].
 pub fn eigvalsh<F, M: Matrix<F>>(a: M) -> Result<M::RealVector> {
-    plain(EigvalshOp, [a], row::<F, M>)
-}
-
-/// As [`eigvalsh`], with the status of each matrix as in [`eigh_ex`].
-///
-/// # Errors
-/// As [`eigh_ex`].
-pub fn eigvalsh_ex<F, M: Matrix<F>>(a: M) -> Result<(M::RealVector, M::Info)> {
-    status(EigvalshOp, [a], row::<F, M>)
-}
-
-/// Eigenvalues and their tangents along `(dA + dAᴴ)/2`; for tied values those along `A + t dA` for `t > 0`.
-///
-/// # Errors
-/// As [`eigh_jvp`].
-pub fn eigvalsh_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    jvp(EigvalshOp, [a], [da], row::<F, M>)
+    plain(EigvalshOp, a)
 }
 
 /// Eigendecomposition `A V = V diag(λ)`, complex.
@@ -100,13 +73,14 @@ pub struct Eig<F, M: Matrix<F>> {
 }
 
 impl<F, M: Matrix<F>> Eig<F, M> {
-    fn new(parts: ResultsOf<F, M>) -> Self {
-        let [l, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-        Self { values: M::complex_vector(l), vectors: M::complex_matrix(v) }
+    fn new(out: ResultsOf<F, M>) -> Result<Self> {
+        let [l, v] = parts(out);
+        Ok(Self { values: M::complex_vector(l), vectors: M::complex_matrix(v) })
     }
 }
 
 /// Eigendecomposition `A V = V diag(λ)` of a general matrix; the gradient is real if `A` is.
+/// The tangent has `Re vᵢᴴ dvᵢ = 0`.
 ///
 /// Gauge: a loss must not depend on the phases of eigenvectors. At tied eigenvalues there is no derivative through
 /// the vectors, and `backward` panics with the message of `SplitTie`, also if the loss uses the values alone; use
@@ -115,7 +89,7 @@ impl<F, M: Matrix<F>> Eig<F, M> {
 /// # Errors
 /// As [`eigh`].
 pub fn eig<F, M: Matrix<F>>(a: M) -> Result<Eig<F, M>> {
-    plain(EIG, [a], Eig::new)
+    plain(EigOp::DEFAULT, a)
 }
 
 /// As [`eig`], with a policy for ties in its derivative.
@@ -123,28 +97,12 @@ pub fn eig<F, M: Matrix<F>>(a: M) -> Result<Eig<F, M>> {
 /// # Errors
 /// As [`eigh`].
 pub fn eig_with<F, M: Matrix<F>>(a: M, degeneracy: Degeneracy) -> Result<Eig<F, M>> {
-    plain(EigOp { degeneracy }, [a], Eig::new)
+    plain(EigOp { degeneracy }, a)
 }
 
-/// As [`eig`], with the status of each matrix as in [`eigh_ex`].
-///
-/// # Errors
-/// As [`eigh_ex`].
-pub fn eig_ex<F, M: Matrix<F>>(a: M) -> Result<(Eig<F, M>, M::Info)> {
-    status(EIG, [a], Eig::new)
-}
-
-/// The decomposition and its tangent along `dA`, with `Re vᵢᴴ dvᵢ = 0`.
-///
-/// # Errors
-/// As [`eig`]; `SplitTie` if the direction splits tied values; `Defective` if the vectors are dependent;
-/// `Tensor` if the shapes differ.
-pub fn eig_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Eig<F, M>, Eig<F, M>)> {
-    jvp(EIG, [a], [da], Eig::new)
-}
-
-fn complex_row<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M::ComplexVector {
-    M::complex_vector(parts.swap_remove(0))
+fn complex_row<F, M: Matrix<F>>(out: ResultsOf<F, M>) -> Result<M::ComplexVector> {
+    let [values] = parts(out);
+    Ok(M::complex_vector(values))
 }
 
 /// Eigenvalues of a general matrix, `[…, n]`, complex, in unspecified order. As for [`eig`], a defective matrix has
@@ -153,21 +111,5 @@ fn complex_row<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M::ComplexVector 
 /// # Errors
 /// As [`eig`].
 pub fn eigvals<F, M: Matrix<F>>(a: M) -> Result<M::ComplexVector> {
-    plain(EigvalsOp, [a], complex_row::<F, M>)
-}
-
-/// As [`eigvals`], with the status of each matrix as in [`eigh_ex`].
-///
-/// # Errors
-/// As [`eigh_ex`].
-pub fn eigvals_ex<F, M: Matrix<F>>(a: M) -> Result<(M::ComplexVector, M::Info)> {
-    status(EigvalsOp, [a], complex_row::<F, M>)
-}
-
-/// Eigenvalues and their tangents along `dA`.
-///
-/// # Errors
-/// As [`eig_jvp`].
-pub fn eigvals_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::ComplexVector, M::ComplexVector)> {
-    jvp(EigvalsOp, [a], [da], complex_row::<F, M>)
+    plain(EigvalsOp, a)
 }

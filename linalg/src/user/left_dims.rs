@@ -3,81 +3,56 @@
 //! The axes are permuted, merged, and split again, all recorded on the tape. The rank of the factors depends on the
 //! number of row axes, so the caller specifies their types.
 
-// The signatures contain tuples of types that the caller specifies.
-#![allow(clippy::type_complexity)]
-
-use crate::call::{Pair, check_tangents, run, with_status, with_tangents};
+use crate::call::Pair;
 use crate::eigh::EighOp;
 use crate::left_dims::AxisSplit;
 use crate::polar::{PolarOp, Side};
-use crate::qr::{Columns, QrOp};
-use crate::svd::{SvdOp, Truncation, Vectors};
-use crate::{Degeneracy, MatrixOp, Result};
+use crate::qr::QrOp;
+use crate::svd::{SvdOp, Truncation};
+use crate::{MatrixOp, Result};
 use t4a_diff::Array;
-use t4a_tensor::TensorError;
+use t4a_tensor::{Tensor, TensorError};
 
-use super::call::{ResultOf, ResultsOf};
+use super::call::{Arranged, Function, ResultOf, ResultsOf, Shapes, parts, plain};
 use super::matrix::Matrix;
-use super::svd::{leading_parts, rank};
+use super::svd::{leading, rank};
+
+const SVD: &str = "svd_left_dims";
+const QR: &str = "qr_left_dims";
+const EIGH: &str = "eigh_left_dims";
+const POLAR: &str = "polar_left_dims";
 
 fn reshape<A: Array>(x: &Pair<A>, sizes: &[usize]) -> Pair<A> {
     x.map(|x| x.reshape(sizes))
 }
 
 /// Matrix of a tensor.
-fn matrix<A: Array>(a: &Pair<A>, split: &AxisSplit) -> Pair<A> {
+fn matrix<A: Array>(a: &Pair<A>, left: &[usize]) -> Result<Pair<A>> {
+    let split = AxisSplit::new(&a.shape(), left)?;
     let sizes = [split.rows().iter().product(), split.cols().iter().product()];
-    a.map(|x| x.permute(split.axes()).reshape(&sizes))
+    Ok(a.map(|x| x.permute(split.axes()).reshape(&sizes)))
 }
 
-/// Applies `op` to the matrix of a tensor.
-fn factor<F, M: Matrix<F>>(
-    op: impl Into<MatrixOp>,
-    a: M,
-    left: &[usize],
-) -> Result<(AxisSplit, ResultsOf<F, M>)> {
-    let a = a.into_pair();
-    let split = AxisSplit::new(&a.shape(), left)?;
-    let out = run(op, &[matrix(&a, &split)])?;
-    Ok((split, out.results))
+/// A factor with the row axes of the tensor as rows.
+fn tall<A: Array>(split: &AxisSplit, x: &Pair<A>) -> Pair<A> {
+    let last = x.shape()[1];
+    reshape(x, &split.rows().iter().copied().chain([last]).collect::<Vec<_>>())
 }
 
-/// [`factor`] with the status of the matrix.
-fn factor_ex<F, M: Matrix<F>>(
-    op: impl Into<MatrixOp>,
-    a: M,
-    left: &[usize],
-) -> Result<(AxisSplit, ResultsOf<F, M>, SingleInfo<F, M>)> {
-    let a = a.into_pair();
-    let split = AxisSplit::new(&a.shape(), left)?;
-    let (out, info) = with_status(op, vec![matrix(&a, &split)])?;
-    Ok((split, out.results, <M::Single as Matrix<F>>::info(&info, &a.re)?))
+/// A factor with the column axes of the tensor as columns.
+fn wide<A: Array>(split: &AxisSplit, x: &Pair<A>) -> Pair<A> {
+    let first = x.shape()[0];
+    reshape(x, &[first].into_iter().chain(split.cols().iter().copied()).collect::<Vec<_>>())
 }
 
-/// [`factor`] with tangents.
-fn factor_jvp<F, M: Matrix<F>>(
-    op: impl Into<MatrixOp>,
-    a: M,
-    da: M,
-    left: &[usize],
-) -> Result<(AxisSplit, ResultsOf<F, M>, ResultsOf<F, M>)> {
-    let (op, a, da) = (op.into(), a.into_pair(), da.into_pair());
-    check_tangents(op.name(), std::slice::from_ref(&a), std::slice::from_ref(&da))?;
-    let split = AxisSplit::new(&a.shape(), left)?;
-    let (out, tangents) = with_tangents(op, &[matrix(&a, &split)], &[matrix(&da, &split)])?;
-    Ok((split, out.results, tangents))
-}
-
-/// Status of one matrix, `[1]`.
-type SingleInfo<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::Info;
-
-/// Reshapes a factor to `sizes` and converts it to the requested type.
-fn shaped<F, T: Matrix<F>>(op: &'static str, value: ResultOf<F, T>, sizes: &[usize]) -> Result<T> {
-    if T::RANK != sizes.len() || T::COMPLEX != value.is_complex() {
+/// Converts a factor to the requested type.
+fn factor<F, T: Matrix<F>>(op: &'static str, value: ResultOf<F, T>) -> Result<T> {
+    let shape = value.shape();
+    if T::RANK != shape.len() || T::COMPLEX != value.is_complex() {
         let required = "a factor type of the same rank, 2 to 8, complex if the input is";
-        return Err(TensorError::shape(op, sizes, required).into());
+        return Err(TensorError::shape(op, &shape, required).into());
     }
-    Ok(T::from_pair(reshape(&value, sizes)))
+    Ok(T::from_pair(value))
 }
 
 /// Vector of a row `1 × k`.
@@ -87,43 +62,65 @@ fn vector<F, M: Matrix<F>>(row: ResultOf<F, M>) -> SingularValuesOf<F, M> {
     <M::Single as Matrix<F>>::real_vector(row)
 }
 
-fn with(sizes: &[usize], last: usize) -> Vec<usize> {
-    sizes.iter().copied().chain([last]).collect()
+/// Implements [`Function`] for a factorisation whose factors have types that the caller specifies.
+macro_rules! factors {
+    ($op:ident <$($factor:ident),+> -> $y:ty: |$parts:pat_param| $read:expr) => {
+        impl<F, M, $($factor),+> Function<F, M, $y> for $op<'_>
+        where
+            M: Matrix<F>,
+            $($factor: Matrix<F, Array = M::Array>),+
+        {
+            type Array = M::Array;
+            type Info = <M::Single as Matrix<F>>::Info;
+
+            fn operands(a: M) -> Vec<Pair<M::Array>> {
+                vec![a.into_pair()]
+            }
+            fn results(out: ResultsOf<F, M>) -> Result<$y> {
+                let $parts = parts(out);
+                Ok($read)
+            }
+            fn info(codes: &Tensor<i32>, like: &M::Array) -> Result<Self::Info> {
+                <M::Single as Matrix<F>>::info(codes, like)
+            }
+        }
+    };
 }
 
-fn after(first: usize, sizes: &[usize]) -> Vec<usize> {
-    [first].into_iter().chain(sizes.iter().copied()).collect()
+/// [`SvdOp`] of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct SvdLeftDimsOp<'a> {
+    /// Axes that form the rows.
+    pub left: &'a [usize],
+    /// Selects the kept triplets; `None` keeps all.
+    pub truncation: Option<&'a Truncation>,
 }
 
-const SVD: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
-const QR: QrOp = QrOp { columns: Columns::Thin };
-const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
-
-type Triplets<F, L, R> = (L, SingularValuesOf<F, L>, R);
-
-/// Number of kept singular triplets.
-fn kept<A: Array>(parts: &[Pair<A>], truncation: Option<&Truncation>) -> Result<usize> {
-    match truncation {
-        Some(truncation) => Ok(rank(&parts[1], truncation)?.0),
-        None => Ok(parts[1].shape()[1]),
+impl Arranged for SvdLeftDimsOp<'_> {
+    fn name(&self) -> &'static str {
+        SVD
+    }
+    fn op(&self) -> MatrixOp {
+        SvdOp::THIN.into()
+    }
+    fn before<A: Array>(&self, a: Vec<Pair<A>>, _: bool) -> Result<Vec<Pair<A>>> {
+        self.truncation.map_or(Ok(()), Truncation::validate)?;
+        Ok(vec![matrix(&a[0], self.left)?])
+    }
+    fn after<A: Array>(&self, out: Vec<Pair<A>>, of: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        let split = AxisSplit::new(&of[0], self.left)?;
+        let p = match self.truncation {
+            Some(truncation) => rank(&out[1], truncation)?.0,
+            None => out[1].shape()[1],
+        };
+        let out = leading(out, p);
+        Ok(vec![tall(&split, &out[0]), out[1].clone(), wide(&split, &out[2])])
     }
 }
 
-fn triplets<F, L, R>(
-    split: &AxisSplit,
-    parts: ResultsOf<F, L>,
-    p: usize,
-) -> Result<Triplets<F, L, R>>
-where
-    L: Matrix<F>,
-    R: Matrix<F, Array = L::Array>,
-{
-    const NAME: &str = "svd_left_dims";
-    let parts = leading_parts(parts, p);
-    let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
-    let u = shaped(NAME, u, &with(split.rows(), p))?;
-    Ok((u, vector::<F, L>(s), shaped(NAME, vh, &after(p, split.cols()))?))
-}
+factors!(SvdLeftDimsOp <L, R> -> (L, SingularValuesOf<F, L>, R): |[u, s, vh]| {
+    (factor(SVD, u)?, vector::<F, L>(s), factor(SVD, vh)?)
+});
 
 /// `A = U diag(S) Vᴴ` with the axes `left` as rows: `[left…, k]`, `[k]`, `[k, right…]`; with a truncation the kept
 /// triplets only.
@@ -135,71 +132,39 @@ pub fn svd_left_dims<F, M, L, R>(
     a: M,
     left: &[usize],
     truncation: Option<&Truncation>,
-) -> Result<Triplets<F, L, R>>
+) -> Result<(L, SingularValuesOf<F, L>, R)>
 where
     M: Matrix<F>,
     L: Matrix<F, Array = M::Array>,
     R: Matrix<F, Array = M::Array>,
 {
-    truncation.map_or(Ok(()), Truncation::validate)?;
-    let (split, parts) = factor(SVD, a, left)?;
-    let p = kept(&parts, truncation)?;
-    triplets(&split, parts, p)
+    plain(SvdLeftDimsOp { left, truncation }, a)
 }
 
-/// As [`svd_left_dims`], with the status of the matrix as in [`svd_ex`](super::svd_ex).
-///
-/// # Errors
-/// Errors of [`svd_left_dims`] that do not concern the matrix.
-pub fn svd_left_dims_ex<F, M, L, R>(
-    a: M,
-    left: &[usize],
-    truncation: Option<&Truncation>,
-) -> Result<(Triplets<F, L, R>, SingleInfo<F, M>)>
-where
-    M: Matrix<F>,
-    L: Matrix<F, Array = M::Array>,
-    R: Matrix<F, Array = M::Array>,
-{
-    truncation.map_or(Ok(()), Truncation::validate)?;
-    let (split, parts, info) = factor_ex(SVD, a, left)?;
-    let p = kept(&parts, truncation)?;
-    Ok((triplets(&split, parts, p)?, info))
+/// [`QrOp`] of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct QrLeftDimsOp<'a> {
+    /// Axes that form the rows.
+    pub left: &'a [usize],
 }
 
-/// The factors and their tangents along `dA` as in [`svd_jvp`](super::svd_jvp); the rank is a
-/// constant.
-///
-/// # Errors
-/// As [`svd_left_dims`]; `Tensor` if the shapes differ.
-pub fn svd_left_dims_jvp<F, M, L, R>(
-    a: M,
-    da: M,
-    left: &[usize],
-    truncation: Option<&Truncation>,
-) -> Result<(Triplets<F, L, R>, Triplets<F, L, R>)>
-where
-    M: Matrix<F>,
-    L: Matrix<F, Array = M::Array>,
-    R: Matrix<F, Array = M::Array>,
-{
-    truncation.map_or(Ok(()), Truncation::validate)?;
-    let (split, parts, tangents) = factor_jvp(SVD, a, da, left)?;
-    let p = kept(&parts, truncation)?;
-    Ok((triplets(&split, parts, p)?, triplets(&split, tangents, p)?))
+impl Arranged for QrLeftDimsOp<'_> {
+    fn name(&self) -> &'static str {
+        QR
+    }
+    fn op(&self) -> MatrixOp {
+        QrOp::THIN.into()
+    }
+    fn before<A: Array>(&self, a: Vec<Pair<A>>, _: bool) -> Result<Vec<Pair<A>>> {
+        Ok(vec![matrix(&a[0], self.left)?])
+    }
+    fn after<A: Array>(&self, out: Vec<Pair<A>>, of: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        let split = AxisSplit::new(&of[0], self.left)?;
+        Ok(vec![tall(&split, &out[0]), wide(&split, &out[1])])
+    }
 }
 
-fn q_and_r<F, L, R>(split: &AxisSplit, parts: ResultsOf<F, L>) -> Result<(L, R)>
-where
-    L: Matrix<F>,
-    R: Matrix<F, Array = L::Array>,
-{
-    const NAME: &str = "qr_left_dims";
-    let [q, r] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-    let k = q.shape()[1];
-    let q = shaped(NAME, q, &with(split.rows(), k))?;
-    Ok((q, shaped(NAME, r, &after(k, split.cols()))?))
-}
+factors!(QrLeftDimsOp <L, R> -> (L, R): |[q, r]| (factor(QR, q)?, factor(QR, r)?));
 
 /// `A = Q R` with the axes `left` as rows: `[left…, k]`, `[k, right…]`.
 ///
@@ -211,109 +176,80 @@ where
     L: Matrix<F, Array = M::Array>,
     R: Matrix<F, Array = M::Array>,
 {
-    let (split, parts) = factor(QR, a, left)?;
-    q_and_r(&split, parts)
+    plain(QrLeftDimsOp { left }, a)
 }
 
-/// As [`qr_left_dims`], with the status of the matrix as in [`qr_ex`](super::qr_ex).
-///
-/// # Errors
-/// Errors of [`qr_left_dims`] that do not concern the matrix.
-pub fn qr_left_dims_ex<F, M, L, R>(a: M, left: &[usize]) -> Result<((L, R), SingleInfo<F, M>)>
-where
-    M: Matrix<F>,
-    L: Matrix<F, Array = M::Array>,
-    R: Matrix<F, Array = M::Array>,
-{
-    let (split, parts, info) = factor_ex(QR, a, left)?;
-    Ok((q_and_r(&split, parts)?, info))
+/// [`EighOp`] of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct EighLeftDimsOp<'a> {
+    /// Axes that form the rows.
+    pub left: &'a [usize],
 }
 
-/// The factors and their tangents along `dA`.
-///
-/// # Errors
-/// As [`qr_jvp`](super::qr_jvp); `Tensor` as in [`svd_left_dims`].
-pub fn qr_left_dims_jvp<F, M, L, R>(a: M, da: M, left: &[usize]) -> Result<((L, R), (L, R))>
-where
-    M: Matrix<F>,
-    L: Matrix<F, Array = M::Array>,
-    R: Matrix<F, Array = M::Array>,
-{
-    let (split, parts, tangents) = factor_jvp(QR, a, da, left)?;
-    Ok((q_and_r(&split, parts)?, q_and_r(&split, tangents)?))
+impl Arranged for EighLeftDimsOp<'_> {
+    fn name(&self) -> &'static str {
+        EIGH
+    }
+    fn op(&self) -> MatrixOp {
+        EighOp::DEFAULT.into()
+    }
+    fn before<A: Array>(&self, a: Vec<Pair<A>>, _: bool) -> Result<Vec<Pair<A>>> {
+        Ok(vec![matrix(&a[0], self.left)?])
+    }
+    fn after<A: Array>(&self, out: Vec<Pair<A>>, of: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        let split = AxisSplit::new(&of[0], self.left)?;
+        Ok(vec![out[0].clone(), tall(&split, &out[1])])
+    }
 }
 
-type EighFactorsOf<F, L> = (SingularValuesOf<F, L>, L);
-
-fn eigenpairs<F, L: Matrix<F>>(
-    split: &AxisSplit,
-    parts: ResultsOf<F, L>,
-) -> Result<EighFactorsOf<F, L>> {
-    let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-    let n = v.shape()[1];
-    Ok((vector::<F, L>(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
-}
+factors!(EighLeftDimsOp <L> -> (SingularValuesOf<F, L>, L): |[e, v]| {
+    (vector::<F, L>(e), factor(EIGH, v)?)
+});
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ` with the axes `left` as rows: `[n]`, `[left…, n]`.
 ///
 /// # Errors
 /// As [`eigh`](super::eigh()); `Tensor` as in [`svd_left_dims`].
-pub fn eigh_left_dims<F, M, L>(a: M, left: &[usize]) -> Result<EighFactorsOf<F, L>>
+pub fn eigh_left_dims<F, M, L>(a: M, left: &[usize]) -> Result<(SingularValuesOf<F, L>, L)>
 where
     M: Matrix<F>,
     L: Matrix<F, Array = M::Array>,
 {
-    let (split, parts) = factor(EIGH, a, left)?;
-    eigenpairs(&split, parts)
+    plain(EighLeftDimsOp { left }, a)
 }
 
-/// As [`eigh_left_dims`], with the status of the matrix as in [`eigh_ex`](super::eigh_ex).
-///
-/// # Errors
-/// Errors of [`eigh_left_dims`] that do not concern the matrix.
-pub fn eigh_left_dims_ex<F, M, L>(
-    a: M,
-    left: &[usize],
-) -> Result<(EighFactorsOf<F, L>, SingleInfo<F, M>)>
-where
-    M: Matrix<F>,
-    L: Matrix<F, Array = M::Array>,
-{
-    let (split, parts, info) = factor_ex(EIGH, a, left)?;
-    Ok((eigenpairs(&split, parts)?, info))
+/// [`PolarOp`] of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct PolarLeftDimsOp<'a> {
+    /// Axes that form the rows.
+    pub left: &'a [usize],
+    /// Side of the positive factor.
+    pub side: Side,
 }
 
-/// The decomposition and its tangent along `(dA + dAᴴ)/2`.
-///
-/// # Errors
-/// As [`eigh_jvp`](super::eigh_jvp); `Tensor` as in [`svd_left_dims`].
-pub fn eigh_left_dims_jvp<F, M, L>(
-    a: M,
-    da: M,
-    left: &[usize],
-) -> Result<(EighFactorsOf<F, L>, EighFactorsOf<F, L>)>
-where
-    M: Matrix<F>,
-    L: Matrix<F, Array = M::Array>,
-{
-    let (split, parts, tangents) = factor_jvp(EIGH, a, da, left)?;
-    Ok((eigenpairs(&split, parts)?, eigenpairs(&split, tangents)?))
+impl Arranged for PolarLeftDimsOp<'_> {
+    fn name(&self) -> &'static str {
+        POLAR
+    }
+    fn op(&self) -> MatrixOp {
+        PolarOp { side: self.side }.into()
+    }
+    fn before<A: Array>(&self, a: Vec<Pair<A>>, _: bool) -> Result<Vec<Pair<A>>> {
+        Ok(vec![matrix(&a[0], self.left)?])
+    }
+    fn after<A: Array>(&self, out: Vec<Pair<A>>, of: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        let split = AxisSplit::new(&of[0], self.left)?;
+        let sizes = [split.rows(), split.cols()].concat();
+        let half = match self.side {
+            Side::Right => split.cols(),
+            Side::Left => split.rows(),
+        };
+        let u = out[0].map(|u| u.reshape(&sizes).permute(&split.inverse()));
+        Ok(vec![u, reshape(&out[1], &[half, half].concat())])
+    }
 }
 
-fn u_and_p<F, M, P>(split: &AxisSplit, parts: ResultsOf<F, M>, side: Side) -> Result<(M, P)>
-where
-    M: Matrix<F>,
-    P: Matrix<F, Array = M::Array>,
-{
-    let [u, p] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-    let sizes = [split.rows(), split.cols()].concat();
-    let u = u.map(|u| u.reshape(&sizes).permute(&split.inverse()));
-    let half = match side {
-        Side::Right => split.cols(),
-        Side::Left => split.rows(),
-    };
-    Ok((M::from_pair(u), shaped("polar_left_dims", p, &[half, half].concat())?))
-}
+factors!(PolarLeftDimsOp <P> -> (M, P): |[u, p]| (M::from_pair(u), factor(POLAR, p)?));
 
 /// `A = U P` (right) or `A = P U` (left) with the axes `left` as rows: `U` has the axes of `a`, `P`
 /// has `[right…, right…]` or `[left…, left…]`.
@@ -325,41 +261,5 @@ where
     M: Matrix<F>,
     P: Matrix<F, Array = M::Array>,
 {
-    let (split, parts) = factor(PolarOp { side }, a, left)?;
-    u_and_p(&split, parts, side)
-}
-
-/// As [`polar_left_dims`], with the status of the matrix as in [`polar_ex`](super::polar_ex).
-///
-/// # Errors
-/// Errors of [`polar_left_dims`] that do not concern the matrix.
-pub fn polar_left_dims_ex<F, M, P>(
-    a: M,
-    left: &[usize],
-    side: Side,
-) -> Result<((M, P), SingleInfo<F, M>)>
-where
-    M: Matrix<F>,
-    P: Matrix<F, Array = M::Array>,
-{
-    let (split, parts, info) = factor_ex(PolarOp { side }, a, left)?;
-    Ok((u_and_p(&split, parts, side)?, info))
-}
-
-/// The factors and their tangents along `dA`.
-///
-/// # Errors
-/// As [`polar_jvp`](super::polar_jvp); `Tensor` as in [`svd_left_dims`].
-pub fn polar_left_dims_jvp<F, M, P>(
-    a: M,
-    da: M,
-    left: &[usize],
-    side: Side,
-) -> Result<((M, P), (M, P))>
-where
-    M: Matrix<F>,
-    P: Matrix<F, Array = M::Array>,
-{
-    let (split, parts, tangents) = factor_jvp(PolarOp { side }, a, da, left)?;
-    Ok((u_and_p(&split, parts, side)?, u_and_p(&split, tangents, side)?))
+    plain(PolarLeftDimsOp { left, side }, a)
 }

@@ -1,19 +1,25 @@
 //! LU factorisation, and linear systems with given factors.
 
-use crate::call::{OperationResults, info, isolated};
-use crate::lu::{LuFactorOp, Pivoting};
+use crate::call::{OperationResults, Pair, info, isolated};
+use crate::lu::LuFactorOp;
 use crate::operation::Part;
 use crate::program::{self, MatrixProgram};
 use crate::triangular::{SolveTriangularOp, Triangle, TriangleOp};
 use crate::vocabulary::{Matrices, Region};
-use crate::{Permutation, Result};
+use crate::{MatrixOp, Permutation, Result};
+use t4a_diff::Array;
 use t4a_tensor::{Tensor, TensorError};
 
-use super::call::{self, OutcomeOf, results, results_ex, results_jvp};
+use super::call::{Arranged, Composition, ResultsOf, Shapes, functions, one, parts, plain};
 use super::matrix::Matrix;
+use super::solve::check_rows;
 
-const PARTIAL: LuFactorOp = LuFactorOp { pivoting: Pivoting::Partial };
-const FULL: LuFactorOp = LuFactorOp { pivoting: Pivoting::Full };
+functions! {
+    LuOp: M -> Lu<F, M> = Lu::new;
+    LuFullOp: M -> (Lu<F, M>, M::Indices) = full;
+    LuFactorOp: M -> LuFactors<M> = LuFactors::of;
+    LuSolveOp<'_>: (M, M) -> M = one;
+}
 
 /// `A[p] = L U` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
@@ -32,26 +38,7 @@ pub struct Lu<F, M: Matrix<F>> {
 /// # Errors
 /// `NonFinite` with the batch index.
 pub fn lu<F, M: Matrix<F>>(a: M) -> Result<Lu<F, M>> {
-    Lu::new(results(PARTIAL, [a])?)
-}
-
-/// [`lu`] with the status of each matrix; the factors of a failed matrix are NaN, its gradient is zero.
-///
-/// # Errors
-/// Errors that do not concern a single matrix: shapes, dtypes, memory.
-pub fn lu_ex<F, M: Matrix<F>>(a: M) -> Result<(Lu<F, M>, M::Info)> {
-    let (out, info) = results_ex(PARTIAL, [a])?;
-    Ok((Lu::new(out)?, info))
-}
-
-/// The factors, and the tangents `dL`, `dU` along `dA`.
-///
-/// # Errors
-/// As [`lu`]; `Singular`; `Tensor` if the shapes differ.
-pub fn lu_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Lu<F, M>, (M, M))> {
-    let (out, tangents) = results_jvp(PARTIAL, [a], [da])?;
-    let (dl, du) = split::<F, M>(&tangents[0], false)?;
-    Ok((Lu::new(out)?, (dl, du)))
+    plain(LuOp, a)
 }
 
 /// LU factorisation with full pivoting `A[p][:, q] = L U`: the factors, and `q`, `[…, n]`; column `j` of `L U` is
@@ -60,45 +47,24 @@ pub fn lu_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Lu<F, M>, (M, M))> {
 /// # Errors
 /// As [`lu`].
 pub fn lu_full<F, M: Matrix<F>>(a: M) -> Result<(Lu<F, M>, M::Indices)> {
-    let out = results(FULL, [a])?;
-    let cols = M::indices(out.permutations[1].clone());
-    Ok((Lu::new(out)?, cols))
+    plain(LuFullOp, a)
 }
 
-/// As [`lu_full`], with the status of each matrix as in [`lu_ex`].
-///
-/// # Errors
-/// As [`lu_ex`].
-#[allow(clippy::type_complexity)]
-pub fn lu_full_ex<F, M: Matrix<F>>(a: M) -> Result<((Lu<F, M>, M::Indices), M::Info)> {
-    let (out, info) = results_ex(FULL, [a])?;
-    let cols = M::indices(out.permutations[1].clone());
-    Ok(((Lu::new(out)?, cols), info))
-}
-
-/// The factors, the tangents `dL`, `dU` along `dA`, and `q`.
-///
-/// # Errors
-/// As [`lu_jvp`].
-#[allow(clippy::type_complexity)]
-pub fn lu_full_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Lu<F, M>, (M, M), M::Indices)> {
-    let (out, tangents) = results_jvp(FULL, [a], [da])?;
-    let (dl, du) = split::<F, M>(&tangents[0], false)?;
-    let cols = M::indices(out.permutations[1].clone());
-    Ok((Lu::new(out)?, (dl, du), cols))
+fn full<F, M: Matrix<F>>(out: ResultsOf<F, M>) -> Result<(Lu<F, M>, M::Indices)> {
+    let columns = M::indices(out.permutations[1].clone());
+    Ok((Lu::new(out)?, columns))
 }
 
 impl<F, M: Matrix<F>> Lu<F, M> {
-    fn new(out: OutcomeOf<F, M>) -> Result<Self> {
-        let (l, u) = split::<F, M>(&out.results[0], true)?;
-        Ok(Self { l, u, rows: M::indices(out.permutations[0].clone()) })
+    fn new(out: ResultsOf<F, M>) -> Result<Self> {
+        let rows = M::indices(out.permutations[0].clone());
+        let [l, u] = parts(out);
+        Ok(Self { l: M::from_pair(l), u: M::from_pair(u), rows })
     }
 }
 
-/// Extracts `L`, with a unit or zero diagonal.
-struct UnpackLower {
-    unit: bool,
-}
+/// Extracts `L` of packed factors.
+struct UnpackLower;
 
 impl MatrixProgram for UnpackLower {
     const NAME: &'static str = "lu";
@@ -107,10 +73,7 @@ impl MatrixProgram for UnpackLower {
         let packed = &inputs[0];
         let (m, k) = (packed.rows(), packed.rows().min(packed.cols()));
         let l = packed.slice(0..m, 0..k).mask(Region::Lower(-1));
-        Part::Full(match self.unit {
-            true => l.add(&packed.constant(m, k, 1.0).mask(Region::Diagonal)),
-            false => l,
-        })
+        Part::Full(l.add(&packed.constant(m, k, 1.0).mask(Region::Diagonal)))
     }
 }
 
@@ -126,12 +89,41 @@ impl MatrixProgram for UnpackUpper {
     }
 }
 
-/// Splits packed factors into `L` and `U`.
-fn split<F, M: Matrix<F>>(packed: &call::ResultOf<F, M>, unit: bool) -> Result<(M, M)> {
-    let packed = std::slice::from_ref(packed);
-    let (l, u) =
-        (program::run(&UnpackLower { unit }, packed)?, program::run(&UnpackUpper, packed)?);
-    Ok((M::from_pair(l), M::from_pair(u)))
+/// `L` and `U` of packed factors.
+fn unpacked<A: Array>(packed: &[Pair<A>]) -> Result<Vec<Pair<A>>> {
+    Ok(vec![program::run(&UnpackLower, packed)?, program::run(&UnpackUpper, packed)?])
+}
+
+/// `A` → `L`, `U` and a permutation of the rows.
+#[derive(Clone, Copy, Debug)]
+pub struct LuOp;
+
+impl Arranged for LuOp {
+    fn name(&self) -> &'static str {
+        "lu"
+    }
+    fn op(&self) -> MatrixOp {
+        LuFactorOp::PARTIAL.into()
+    }
+    fn after<A: Array>(&self, out: Vec<Pair<A>>, _: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        unpacked(&out)
+    }
+}
+
+/// `A` → `L`, `U` and permutations of the rows and of the columns.
+#[derive(Clone, Copy, Debug)]
+pub struct LuFullOp;
+
+impl Arranged for LuFullOp {
+    fn name(&self) -> &'static str {
+        "lu_full"
+    }
+    fn op(&self) -> MatrixOp {
+        LuFactorOp::FULL.into()
+    }
+    fn after<A: Array>(&self, out: Vec<Pair<A>>, _: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        unpacked(&out)
+    }
 }
 
 /// Packed factors of square matrices, for [`lu_solve`].
@@ -190,7 +182,7 @@ impl<M> LuFactors<M> {
         Ok(Self { packed, rows: read(index, matrix[0])? })
     }
 
-    fn of<F>(mut out: OutcomeOf<F, M>) -> Result<Self>
+    fn of<F>(mut out: ResultsOf<F, M>) -> Result<Self>
     where
         M: Matrix<F>,
     {
@@ -204,25 +196,7 @@ impl<M> LuFactors<M> {
 /// # Errors
 /// As [`lu`].
 pub fn lu_factor<F, M: Matrix<F>>(a: M) -> Result<LuFactors<M>> {
-    LuFactors::of(results(PARTIAL, [a])?)
-}
-
-/// As [`lu_factor`], with the status of each matrix as in [`lu_ex`].
-///
-/// # Errors
-/// As [`lu_ex`].
-pub fn lu_factor_ex<F, M: Matrix<F>>(a: M) -> Result<(LuFactors<M>, M::Info)> {
-    let (out, info) = results_ex(PARTIAL, [a])?;
-    Ok((LuFactors::of(out)?, info))
-}
-
-/// The factors and the tangent of the packed matrix along `dA`, for [`lu_solve_jvp`].
-///
-/// # Errors
-/// As [`lu_jvp`].
-pub fn lu_factor_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(LuFactors<M>, M)> {
-    let (out, mut tangents) = results_jvp(PARTIAL, [a], [da])?;
-    Ok((LuFactors::of(out)?, M::from_pair(tangents.swap_remove(0))))
+    plain(LuFactorOp::PARTIAL, a)
 }
 
 /// `op(A)⁻¹ B` by two substitutions, from packed factors and `B`.
@@ -230,13 +204,6 @@ struct Substitution {
     /// Row permutation, or its inverse if it is applied last.
     rows: Permutation,
     op: TriangleOp,
-}
-
-impl Substitution {
-    fn new(rows: &Permutation, op: TriangleOp) -> Result<Self> {
-        let rows = if op == TriangleOp::None { rows.clone() } else { rows.inverse()? };
-        Ok(Self { rows, op })
-    }
 }
 
 impl MatrixProgram for Substitution {
@@ -260,57 +227,51 @@ impl MatrixProgram for Substitution {
     }
 }
 
+/// Packed factors of `A`, `B` → `op(A)⁻¹ B`.
+#[derive(Clone, Copy, Debug)]
+pub struct LuSolveOp<'a> {
+    rows: &'a Permutation,
+    op: TriangleOp,
+}
+
+impl<'a> LuSolveOp<'a> {
+    /// Solution with these factors; their packed matrix is the first operand.
+    pub fn new<M>(factors: &'a LuFactors<M>, op: TriangleOp) -> Self {
+        Self { rows: &factors.rows, op }
+    }
+}
+
+impl Composition for LuSolveOp<'_> {
+    fn name(&self) -> &'static str {
+        Substitution::NAME
+    }
+
+    fn run<A: Array>(&self, operands: Vec<Pair<A>>) -> Result<OperationResults<A>> {
+        check_rows(self.name(), &operands[0], &operands[1])?;
+        let rows = match self.op {
+            TriangleOp::None => self.rows.clone(),
+            _ => self.rows.inverse()?,
+        };
+        let substitution = Substitution { rows, op: self.op };
+        Ok(OperationResults::one(program::run(&substitution, &operands)?))
+    }
+
+    fn run_isolated<A: Array>(
+        &self,
+        operands: Vec<Pair<A>>,
+    ) -> Result<(OperationResults<A>, Tensor<i32>)> {
+        check_rows(self.name(), &operands[0], &operands[1])?;
+        let forward = |operands: &[Pair<A>]| self.run(operands.to_vec());
+        let upper = SolveTriangularOp { triangle: Triangle::UPPER };
+        isolated(operands, forward, |operands| info(upper, operands))
+    }
+}
+
 /// Solution of `op(A) X = B` from the factors of `A`: `[…, n, r]` → `[…, n, r]`. Gradients with respect to `A` are
 /// propagated through its factors.
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
 pub fn lu_solve<F, M: Matrix<F>>(factors: &LuFactors<M>, b: M, op: TriangleOp) -> Result<M> {
-    let inputs = [factors.packed.clone().into_pair(), b.into_pair()];
-    super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
-    Ok(M::from_pair(program::run(&Substitution::new(&factors.rows, op)?, &inputs)?))
-}
-
-/// [`lu_solve`] with the status of each system: 0, or `i + 1` if pivot `i` is zero. The solution of a failed system
-/// is NaN, its gradient is zero.
-///
-/// # Errors
-/// Errors that do not concern a single matrix: shapes, dtypes, memory.
-pub fn lu_solve_ex<F, M: Matrix<F>>(
-    factors: &LuFactors<M>,
-    b: M,
-    op: TriangleOp,
-) -> Result<(M, M::Info)> {
-    let inputs = vec![factors.packed.clone().into_pair(), b.into_pair()];
-    super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
-    let substitution = Substitution::new(&factors.rows, op)?;
-    let like = inputs[0].re.clone();
-    let (mut out, status) = isolated(
-        inputs,
-        |inputs| {
-            let results = vec![program::run(&substitution, inputs)?];
-            Ok(OperationResults { results, permutations: Vec::new() })
-        },
-        |inputs| info(SolveTriangularOp { triangle: Triangle::UPPER }, inputs),
-    )?;
-    Ok((M::from_pair(out.results.swap_remove(0)), M::info(&status, &like)?))
-}
-
-/// The solution and its tangent along that of the packed factors and along `dB`.
-///
-/// # Errors
-/// As [`lu_solve`].
-pub fn lu_solve_jvp<F, M: Matrix<F>>(
-    factors: &LuFactors<M>,
-    b: M,
-    d_packed: M,
-    db: M,
-    op: TriangleOp,
-) -> Result<(M, M)> {
-    let inputs = [factors.packed.clone().into_pair(), b.into_pair()];
-    let tangents = [d_packed.into_pair(), db.into_pair()];
-    super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
-    let substitution = Substitution::new(&factors.rows, op)?;
-    let (x, dx) = program::with_tangents(&substitution, &inputs, &tangents)?;
-    Ok((M::from_pair(x), M::from_pair(dx)))
+    plain(LuSolveOp::new(factors, op), (factors.packed.clone(), b))
 }

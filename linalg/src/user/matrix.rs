@@ -81,6 +81,8 @@ pub trait Matrix<F>: Clone + Debug {
 pub trait Ranked<F>: Sized {
     /// Array type of the real and imaginary parts.
     type Array: Array;
+    /// A matrix of rank 2 of the same interface, for results of a single matrix.
+    type Single: Matrix<F, Array = Self::Array>;
     /// Number of axes.
     const RANK: usize;
     /// True for complex tensors.

@@ -1,27 +1,60 @@
 //! Powers, norms, condition numbers, Householder products: functions composed of others.
 
-use crate::call::Pair;
+use crate::call::{self, OperationResults, Pair, info, isolated};
+use crate::inverse::InvOp;
+use crate::lu::LuFactorOp;
 use crate::norm::{condition_of_values, of_elements, of_values};
 use crate::operation::Part;
 use crate::program::{self, MatrixProgram};
 use crate::svd::SvdvalsOp;
 use crate::vocabulary::{Matrices, RealMatrix};
 use crate::{LinalgError, Result, householder, power};
-use t4a_diff::{Array, Dual, Flags};
+use t4a_diff::{Array, Flags};
+use t4a_tensor::Tensor;
 
-use super::call::{self, ResultsOf, jvp, plain, status};
+use super::call::{Composition, Function, ResultsOf, functions, number, one, parts, plain};
 use super::matrix::{Matrix, Ranked};
-use super::solve::{inv_ex, inv_jvp};
 
 pub use crate::norm::Norm;
 
-struct Power(i64);
+functions! {
+    MatrixPowerOp: M -> M = one;
+    MatrixNormOp: M -> M::RealNumber = number::<F, M>;
+    CondOp: M -> M::RealNumber = number::<F, M>;
+    RcondOp: M -> M::RealNumber = number::<F, M>;
+}
 
-impl MatrixProgram for Power {
+/// `A` → `Aᵏ`.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixPowerOp {
+    /// The exponent.
+    pub k: i64,
+}
+
+impl MatrixProgram for MatrixPowerOp {
     const NAME: &'static str = "matrix_power";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
-        Part::Full(power::power(&inputs[0], self.0))
+        Part::Full(power::power(&inputs[0], self.k))
+    }
+}
+
+impl Composition for MatrixPowerOp {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn run<A: Array>(&self, a: Vec<Pair<A>>) -> Result<OperationResults<A>> {
+        check_square(Self::NAME, a[0].shape())?;
+        Ok(OperationResults::one(program::run(self, &a)?))
+    }
+
+    fn run_isolated<A: Array>(
+        &self,
+        a: Vec<Pair<A>>,
+    ) -> Result<(OperationResults<A>, Tensor<i32>)> {
+        // Only inverses fail.
+        isolated(a, |a| Composition::run(self, a.to_vec()), |a| info(InvOp, a))
     }
 }
 
@@ -40,22 +73,10 @@ fn check_square(op: &'static str, shape: Vec<usize>) -> Result<()> {
 /// # Errors
 /// `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.
 pub fn matrix_power<F, M: Matrix<F>>(a: M, k: i64) -> Result<M> {
-    let a = a.into_pair();
-    check_square(Power::NAME, a.shape())?;
-    Ok(M::from_pair(program::run(&Power(k), &[a])?))
+    plain(MatrixPowerOp { k }, a)
 }
 
-/// `Aᵏ` and its tangent along `dA`. Cost three times that of the power.
-///
-/// # Errors
-/// As [`matrix_power`]; `Tensor` if the shapes differ.
-pub fn matrix_power_jvp<F, M: Matrix<F>>(a: M, da: M, k: i64) -> Result<(M, M)> {
-    let (a, da) = (a.into_pair(), da.into_pair());
-    check_square(Power::NAME, a.shape())?;
-    let (value, tangent) = program::with_tangents(&Power(k), &[a], &[da])?;
-    Ok((M::from_pair(value), M::from_pair(tangent)))
-}
-
+/// Norms of matrices that are not functions of their singular values.
 struct ElementwiseNorm(Norm);
 
 impl MatrixProgram for ElementwiseNorm {
@@ -66,30 +87,9 @@ impl MatrixProgram for ElementwiseNorm {
     }
 }
 
-fn check_norm<F, M: Matrix<F>>(op: &'static str, a: &M, norm: Norm) -> Result<()> {
-    let shape = a.clone().into_pair().shape();
+fn check_norm<A: Array>(op: &'static str, a: &Pair<A>, norm: Norm) -> Result<()> {
+    let shape = a.shape();
     norm.check(op, shape[shape.len() - 2], shape[shape.len() - 1])
-}
-
-/// Matrix norm `‖A‖`, `[…, m, n]` → `[…]`, real ([`crate::norm`]).
-///
-/// The derivative of `|0|` is 0; if several rows or columns attain an extremum, the derivative is the mean of theirs.
-/// Spectral norms have the derivatives of [`svdvals`](super::svdvals).
-///
-/// # Errors
-/// `Tensor` for extrema over no values; spectral norms `NonFinite`, `NoConvergence` with the batch index.
-pub fn matrix_norm<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
-    check_norm(ElementwiseNorm::NAME, &a, norm)?;
-    Ok(M::real_number(measure(a, norm)?))
-}
-
-fn measure<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<call::ResultOf<F, M>> {
-    match norm.is_spectral() {
-        true => plain(SvdvalsOp, [a], |parts| of_row(&parts[0], |s| of_values(s, norm)))
-            .and_then(|value| value)
-            .map_err(|error| error.of(ElementwiseNorm::NAME)),
-        false => program::run(&ElementwiseNorm(norm), &[a.into_pair()]),
-    }
 }
 
 /// Applies a function to a row of real numbers.
@@ -100,46 +100,91 @@ fn of_row<A: Array>(
     Ok(Pair::real(f(&RealMatrix::new(row.re.clone())).into_array()?))
 }
 
-/// `‖A‖` and its tangent along `dA`.
+/// `A` → `‖A‖`.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixNormOp {
+    /// The norm.
+    pub norm: Norm,
+}
+
+impl MatrixNormOp {
+    fn named(error: LinalgError) -> LinalgError {
+        error.of(ElementwiseNorm::NAME)
+    }
+}
+
+impl Composition for MatrixNormOp {
+    fn name(&self) -> &'static str {
+        ElementwiseNorm::NAME
+    }
+
+    fn run<A: Array>(&self, a: Vec<Pair<A>>) -> Result<OperationResults<A>> {
+        check_norm(self.name(), &a[0], self.norm)?;
+        let value = match self.norm.is_spectral() {
+            true => {
+                let out = call::run(SvdvalsOp, &a).map_err(Self::named)?;
+                // Linear in the values, whose tangents have the same order.
+                of_row(&out.results[0], |s| of_values(s, self.norm))?
+            }
+            false => program::run(&ElementwiseNorm(self.norm), &a)?,
+        };
+        Ok(OperationResults::one(value))
+    }
+
+    fn run_isolated<A: Array>(
+        &self,
+        a: Vec<Pair<A>>,
+    ) -> Result<(OperationResults<A>, Tensor<i32>)> {
+        isolated(a, |a| self.run(a.to_vec()), |a| info(SvdvalsOp, a))
+    }
+}
+
+/// Matrix norm `‖A‖`, `[…, m, n]` → `[…]`, real ([`crate::norm`]).
+///
+/// The derivative of `|0|` is 0; if several rows or columns attain an extremum, the derivative is the mean of theirs.
+/// Spectral norms have the derivatives of [`svdvals`](super::svdvals).
 ///
 /// # Errors
-/// As [`matrix_norm`]; `Tensor` if the shapes differ.
-pub fn matrix_norm_jvp<F, M: Matrix<F>>(
-    a: M,
-    da: M,
-    norm: Norm,
-) -> Result<(M::RealNumber, M::RealNumber)> {
-    check_norm(ElementwiseNorm::NAME, &a, norm)?;
-    let (value, tangent) = measure_jvp(a, da, norm)?;
-    Ok((M::real_number(value), M::real_number(tangent)))
+/// `Tensor` for extrema over no values; spectral norms `NonFinite`, `NoConvergence` with the batch index.
+pub fn matrix_norm<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
+    plain(MatrixNormOp { norm }, a)
 }
 
-fn measure_jvp<F, M: Matrix<F>>(
-    a: M,
-    da: M,
-    norm: Norm,
-) -> Result<(call::ResultOf<F, M>, call::ResultOf<F, M>)> {
-    Ok(match norm.is_spectral() {
-        true => {
-            // These norms are linear in the values, and the tangents have the same order.
-            let read = |parts: ResultsOf<F, M>| of_row(&parts[0], |s| of_values(s, norm));
-            let (value, tangent) = jvp(SvdvalsOp, [a], [da], read)?;
-            (value?, tangent?)
-        }
-        false => {
-            program::with_tangents(&ElementwiseNorm(norm), &[a.into_pair()], &[da.into_pair()])?
-        }
-    })
+/// `x` → `√Σ|xᵢ|²` over all elements of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct NormOp;
+
+impl Composition for NormOp {
+    fn name(&self) -> &'static str {
+        "norm"
+    }
+
+    fn run<A: Array>(&self, x: Vec<Pair<A>>) -> Result<OperationResults<A>> {
+        let value = program::run(&ElementwiseNorm(Norm::Frobenius), &x);
+        Ok(OperationResults::one(value.map_err(|error| error.of(self.name()))?))
+    }
 }
 
-/// All elements of a tensor as one row.
-fn flat<A: Array>(x: &Pair<A>) -> Pair<A> {
-    let count = x.shape().iter().product();
-    x.map(|x| x.reshape(&[1, count]))
-}
+impl<F, X, N> Function<F, X, N> for NormOp
+where
+    X: Ranked<F>,
+    N: Ranked<F, Array = X::Array>,
+{
+    type Array = X::Array;
+    type Info = <X::Single as Matrix<F>>::Info;
 
-fn number<F, N: Ranked<F>>(value: Pair<N::Array>) -> N {
-    N::from_pair(value.map(|x| x.reshape(&vec![1; N::RANK])))
+    fn operands(x: X) -> Vec<Pair<X::Array>> {
+        let x = x.into_pair();
+        let row = [1, x.shape().iter().product()];
+        vec![x.map(|x| x.reshape(&row))]
+    }
+    fn results(out: OperationResults<X::Array>) -> Result<N> {
+        let [value] = parts(out);
+        Ok(N::from_pair(value.map(|x| x.reshape(&vec![1; N::RANK]))))
+    }
+    fn info(codes: &Tensor<i32>, like: &X::Array) -> Result<Self::Info> {
+        X::Single::info(codes, like)
+    }
 }
 
 /// Norm `√Σ|xᵢ|²` over all elements of a tensor of any rank; for one norm per matrix see [`matrix_norm`]. The result
@@ -152,21 +197,7 @@ where
     X: Ranked<F>,
     N: Ranked<F, Array = X::Array>,
 {
-    Ok(number::<F, N>(program::run(&ElementwiseNorm(Norm::Frobenius), &[flat(&x.into_pair())])?))
-}
-
-/// [`norm`] and its tangent along `dx`.
-///
-/// # Errors
-/// As [`norm`]; `Tensor` if the shapes differ.
-pub fn norm_jvp<F, X, N>(x: X, dx: X) -> Result<(N, N)>
-where
-    X: Ranked<F>,
-    N: Ranked<F, Array = X::Array>,
-{
-    let (x, dx) = (flat(&x.into_pair()), flat(&dx.into_pair()));
-    let (value, tangent) = program::with_tangents(&ElementwiseNorm(Norm::Frobenius), &[x], &[dx])?;
-    Ok((number::<F, N>(value), number::<F, N>(tangent)))
+    plain(NormOp, x)
 }
 
 /// Scales a matrix by a power of two, which does not change condition numbers: derivatives of the inverse are
@@ -181,6 +212,63 @@ impl MatrixProgram for NearOne {
     }
 }
 
+/// `A` → `‖A‖ ‖A⁻¹‖`.
+#[derive(Clone, Copy, Debug)]
+pub struct CondOp {
+    /// The norm.
+    pub norm: Norm,
+}
+
+impl CondOp {
+    /// Quotient of singular values.
+    fn of_values<A: Array>(self, a: &[Pair<A>]) -> Result<Pair<A>> {
+        let out = call::run(SvdvalsOp, a)?;
+        of_row(&out.results[0], |s| condition_of_values(s, self.norm))
+    }
+
+    /// Product of the norms of the matrix and of its inverse.
+    fn of_inverse<A: Array>(self, a: &[Pair<A>]) -> Result<Pair<A>> {
+        // Non-finite elements are an error, singular matrices are not.
+        let constant: Vec<_> = a.iter().map(|x| x.map(A::detach)).collect();
+        if let Err(error @ LinalgError::NonFinite { .. }) =
+            call::run(LuFactorOp::PARTIAL, &constant)
+        {
+            return Err(error);
+        }
+        let a = program::run(&NearOne, a)?;
+        let (inverse, _) = call::with_status(InvOp, vec![a.clone()])?;
+        let norm = MatrixNormOp { norm: self.norm };
+        let x = &norm.run(vec![a])?.results[0].re;
+        let y = &norm.run_isolated(inverse.results)?.0.results[0].re;
+        // Inverses of singular matrices are NaN: replaced by 1, so that NaN does not enter the gradients.
+        let failed = y.is_nan();
+        Ok(Pair::real(x.mul(&y.fill(&failed, 1.0)).fill(&failed, f64::INFINITY)))
+    }
+}
+
+impl Composition for CondOp {
+    fn name(&self) -> &'static str {
+        NearOne::NAME
+    }
+
+    fn run<A: Array>(&self, a: Vec<Pair<A>>) -> Result<OperationResults<A>> {
+        let of_values = matches!(self.norm, Norm::Two | Norm::MinusTwo);
+        if !of_values {
+            check_square(self.name(), a[0].shape())?;
+        }
+        check_norm(self.name(), &a[0], self.norm)?;
+        let value = if of_values { self.of_values(&a) } else { self.of_inverse(&a) };
+        Ok(OperationResults::one(value.map_err(|error| error.of(self.name()))?))
+    }
+
+    fn run_isolated<A: Array>(
+        &self,
+        a: Vec<Pair<A>>,
+    ) -> Result<(OperationResults<A>, Tensor<i32>)> {
+        isolated(a, |a| self.run(a.to_vec()), |a| info(SvdvalsOp, a))
+    }
+}
+
 /// Condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; for `Two` the quotient of the largest and the smallest singular
 /// value, for `MinusTwo` its inverse, both also for `m × n` matrices. ∞ for singular matrices, which have no gradient
 /// and do not affect the others of a batch.
@@ -189,28 +277,33 @@ impl MatrixProgram for NearOne {
 /// `NotSquare`, `Tensor` for matrices without elements; `NonFinite`, `NoConvergence` with the batch
 /// index.
 pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
-    const NAME: &str = "cond";
-    let shape = a.clone().into_pair().shape();
-    if matches!(norm, Norm::Two | Norm::MinusTwo) {
-        check_norm(NAME, &a, norm)?;
-        let read = |parts: ResultsOf<F, M>| of_row(&parts[0], |s| condition_of_values(s, norm));
-        let value = plain(SvdvalsOp, [a], read).and_then(|value| value);
-        return value.map(M::real_number).map_err(|error| error.of(NAME));
+    plain(CondOp { norm }, a)
+}
+
+/// `A` → `1/(‖A‖ ‖A⁻¹‖)` in the 1-norm.
+#[derive(Clone, Copy, Debug)]
+pub struct RcondOp;
+
+impl Composition for RcondOp {
+    fn name(&self) -> &'static str {
+        "rcond"
     }
-    check_square(NAME, shape)?;
-    check_norm(NAME, &a, norm)?;
-    // Non-finite elements are an error, singular matrices are not.
-    if let Err(error @ LinalgError::NonFinite { .. }) = super::lu::lu(a.clone()) {
-        return Err(error.of(NAME));
+
+    fn run<A: Array>(&self, a: Vec<Pair<A>>) -> Result<OperationResults<A>> {
+        check_square(self.name(), a[0].shape())?;
+        check_norm(self.name(), &a[0], Norm::One)?;
+        let a = program::run(&NearOne, &a)?;
+        let inverse = call::with_status(InvOp, vec![a.clone()]);
+        let (inverse, _) = inverse.map_err(|error| error.of(self.name()))?;
+        let norm = MatrixNormOp { norm: Norm::One };
+        let y = &norm.run(inverse.results)?.results[0].re;
+        // Inverses of failed matrices are NaN: both are replaced by 1, so that NaN does not enter the gradients.
+        let failed = y.is_nan();
+        let regular = a.map(|x| x.fill(&failed.expand(&x.shape()), 1.0));
+        let x = &norm.run(vec![regular])?.results[0].re;
+        let value = x.mul(&y.fill(&failed, 1.0)).recip().fill(&failed, 0.0);
+        Ok(OperationResults::one(Pair::real(value)))
     }
-    let a = M::from_pair(program::run(&NearOne, &[a.into_pair()])?);
-    let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
-    let x = measure(a, norm).map_err(|error| error.of(NAME))?;
-    let y = measure_inverse(inverse, norm)?;
-    // Inverses of singular matrices are NaN: replaced by 1, so that NaN does not enter the gradients.
-    let failed = y.re.is_nan();
-    let product = x.re.mul(&y.re.fill(&failed, 1.0)).fill(&failed, f64::INFINITY);
-    Ok(M::real_number(Pair::real(product)))
 }
 
 /// Reciprocal condition number `1/(‖A‖ ‖A⁻¹‖)` in the 1-norm, `[…, n, n]` → `[…]`: 0 for singular matrices, whose
@@ -221,67 +314,47 @@ pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
 /// # Errors
 /// `NotSquare`, `Tensor` for matrices without elements.
 pub fn rcond<F, M: Matrix<F>>(a: M) -> Result<M::RealNumber> {
-    const NAME: &str = "rcond";
-    check_square(NAME, a.clone().into_pair().shape())?;
-    check_norm(NAME, &a, Norm::One)?;
-    let a = M::from_pair(program::run(&NearOne, &[a.into_pair()])?);
-    let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
-    let y = measure(inverse, Norm::One)?.re;
-    // Inverses of failed matrices are NaN: both are replaced by 1, so that NaN does not enter the gradients.
-    let failed = y.is_nan();
-    let regular = a.into_pair().map(|x| x.fill(&failed.expand(&x.shape()), 1.0));
-    let x = measure(M::from_pair(regular), Norm::One)?.re;
-    let value = x.mul(&y.fill(&failed, 1.0)).recip().fill(&failed, 0.0);
-    Ok(M::real_number(Pair::real(value)))
+    plain(RcondOp, a)
 }
 
-/// The condition number and its tangent along `dA`, of regular matrices.
-///
-/// # Errors
-/// As [`cond`]; `Singular`; `Tensor` if the shapes differ.
-pub fn cond_jvp<F, M: Matrix<F>>(
-    a: M,
-    da: M,
-    norm: Norm,
-) -> Result<(M::RealNumber, M::RealNumber)> {
-    const NAME: &str = "cond";
-    let named = |error: LinalgError| error.of(NAME);
-    check_norm(NAME, &a, norm)?;
-    if matches!(norm, Norm::Two | Norm::MinusTwo) {
-        let (s, ds) = jvp(SvdvalsOp, [a], [da], |mut parts| parts.swap_remove(0)).map_err(named)?;
-        let row = Pair::real(Dual::new(s.re, ds.re));
-        let quotient = of_row(&row, |s| condition_of_values(s, norm))?.re;
-        let (value, tangent) = (quotient.value.clone(), quotient.into_tangent());
-        return Ok((M::real_number(Pair::real(value)), M::real_number(Pair::real(tangent))));
-    }
-    check_square(NAME, a.clone().into_pair().shape())?;
-    let (a, da) = program::with_tangents(&NearOne, &[a.into_pair()], &[da.into_pair()])?;
-    let (a, da) = (M::from_pair(a), M::from_pair(da));
-    let (inverse, moving) = inv_jvp(a.clone(), da.clone()).map_err(named)?;
-    let (x, dx) = measure_jvp(a, da, norm).map_err(named)?;
-    let (y, dy) = measure_jvp(inverse, moving, norm).map_err(named)?;
-    let tangent = dx.re.mul(&y.re).add(&x.re.mul(&dy.re));
-    Ok((M::real_number(Pair::real(x.re.mul(&y.re))), M::real_number(Pair::real(tangent))))
-}
+/// `V`, `τ` → the first columns of the product of reflections.
+#[derive(Clone, Copy, Debug)]
+pub struct HouseholderProductOp;
 
-/// [`measure`] with NaN for matrices of NaN.
-fn measure_inverse<F, M: Matrix<F>>(inverse: M, norm: Norm) -> Result<call::ResultOf<F, M>> {
-    match norm.is_spectral() {
-        true => {
-            let (parts, _) = status(SvdvalsOp, [inverse], |parts| parts)?;
-            of_row(&parts[0], |s| of_values(s, norm))
-        }
-        false => measure(inverse, norm),
-    }
-}
-
-struct Reflections;
-
-impl MatrixProgram for Reflections {
+impl MatrixProgram for HouseholderProductOp {
     const NAME: &'static str = "householder_product";
 
     fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
         Part::Full(householder::product(&inputs[0], &inputs[1]))
+    }
+}
+
+impl Composition for HouseholderProductOp {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn run<A: Array>(&self, operands: Vec<Pair<A>>) -> Result<OperationResults<A>> {
+        let (v, mut tau) = (operands[0].shape(), operands[1].shape());
+        // A row `[…, 1, k]`.
+        tau.remove(tau.len() - 2);
+        householder::check_shapes(&v, &tau)?;
+        Ok(OperationResults::one(program::run(self, &operands)?))
+    }
+}
+
+impl<F, M: Matrix<F>> Function<F, (M, M::Vector), M> for HouseholderProductOp {
+    type Array = M::Array;
+    type Info = M::Info;
+
+    fn operands((v, tau): (M, M::Vector)) -> Vec<Pair<M::Array>> {
+        vec![v.into_pair(), M::rows(tau)]
+    }
+    fn results(out: ResultsOf<F, M>) -> Result<M> {
+        one(out)
+    }
+    fn info(codes: &Tensor<i32>, like: &M::Array) -> Result<M::Info> {
+        M::info(codes, like)
     }
 }
 
@@ -293,30 +366,5 @@ impl MatrixProgram for Reflections {
 /// # Errors
 /// `Tensor` if the shapes do not match.
 pub fn householder_product<F, M: Matrix<F>>(v: M, tau: M::Vector) -> Result<M> {
-    let (v, tau) = (v.into_pair(), M::rows(tau));
-    check_reflections(&v.shape(), tau.shape())?;
-    Ok(M::from_pair(program::run(&Reflections, &[v, tau])?))
-}
-
-/// The product and its tangent along `dV` and `dτ`.
-///
-/// # Errors
-/// As [`householder_product`].
-pub fn householder_product_jvp<F, M: Matrix<F>>(
-    v: M,
-    tau: M::Vector,
-    dv: M,
-    dtau: M::Vector,
-) -> Result<(M, M)> {
-    let (v, tau) = (v.into_pair(), M::rows(tau));
-    check_reflections(&v.shape(), tau.shape())?;
-    let tangents = [dv.into_pair(), M::rows(dtau)];
-    let (value, tangent) = program::with_tangents(&Reflections, &[v, tau], &tangents)?;
-    Ok((M::from_pair(value), M::from_pair(tangent)))
-}
-
-/// Checks the shapes; `row` is `[…, 1, k]`.
-fn check_reflections(v: &[usize], mut row: Vec<usize>) -> Result<()> {
-    row.remove(row.len() - 2);
-    householder::check_shapes(v, &row)
+    plain(HouseholderProductOp, (v, tau))
 }

@@ -1,13 +1,20 @@
 //! Singular value decomposition `A = U diag(S) Vᴴ`.
 
 use crate::call::Pair;
-use crate::svd::{LowRankOp, SvdOp, SvdvalsOp, Truncation, Vectors};
-use crate::{Degeneracy, Result};
+use crate::svd::{LowRankOp, SvdOp, SvdvalsOp, Truncation};
+use crate::{Degeneracy, MatrixOp, Result};
 use t4a_diff::Array;
 use t4a_tensor::DType;
 
-use super::call::{ResultsOf, jvp, one, plain, status};
+use super::call::{Arranged, ResultOf, ResultsOf, Shapes, functions, one, parts, plain, row};
 use super::matrix::Matrix;
+
+functions! {
+    SvdOp: M -> Svd<F, M> = Svd::new;
+    SvdvalsOp: M -> M::RealVector = row::<F, M>;
+    SvdTruncatedOp: M -> TruncatedSvd<F, M> = TruncatedSvd::new;
+    LowRankOp: M -> M = one;
+}
 
 /// Singular value decomposition `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`, singular values
 /// in nonincreasing order.
@@ -22,14 +29,14 @@ pub struct Svd<F, M: Matrix<F>> {
 }
 
 impl<F, M: Matrix<F>> Svd<F, M> {
-    pub(super) fn new(parts: ResultsOf<F, M>) -> Self {
-        let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
+    fn new(out: ResultsOf<F, M>) -> Result<Self> {
+        Ok(Self::of(parts(out)))
+    }
+
+    fn of([u, s, vh]: [ResultOf<F, M>; 3]) -> Self {
         Self { u: M::from_pair(u), s: M::real_vector(s), vh: M::from_pair(vh) }
     }
 }
-
-const THIN: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
-const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFAULT };
 
 /// Thin singular value decomposition `A = U diag(S) Vᴴ`.
 ///
@@ -44,7 +51,7 @@ const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFA
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
 pub fn svd<F, M: Matrix<F>>(a: M) -> Result<Svd<F, M>> {
-    plain(THIN, [a], Svd::new)
+    plain(SvdOp::THIN, a)
 }
 
 /// As [`svd`], with a policy for ties in its derivative.
@@ -52,26 +59,7 @@ pub fn svd<F, M: Matrix<F>>(a: M) -> Result<Svd<F, M>> {
 /// # Errors
 /// As [`svd`].
 pub fn svd_with<F, M: Matrix<F>>(a: M, degeneracy: Degeneracy) -> Result<Svd<F, M>> {
-    plain(SvdOp { vectors: Vectors::Thin, degeneracy }, [a], Svd::new)
-}
-
-/// [`svd`] with the status of each matrix instead of an error; the factors of a failed matrix are NaN, its gradient
-/// is zero.
-///
-/// # Errors
-/// Errors that do not concern a single matrix: shapes, dtypes, memory.
-pub fn svd_ex<F, M: Matrix<F>>(a: M) -> Result<(Svd<F, M>, M::Info)> {
-    status(THIN, [a], Svd::new)
-}
-
-/// The decomposition and its tangent along `dA`, in the gauge `uᵢᴴ duᵢ + vᵢᴴ dvᵢ = 0` in which tied vectors do not
-/// rotate into each other.
-///
-/// # Errors
-/// As [`svd`]; `SplitTie` if the direction splits tied values or moves values off zero; `Tensor` if the shapes
-/// differ.
-pub fn svd_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M>)> {
-    jvp(THIN, [a], [da], Svd::new)
+    plain(SvdOp { degeneracy, ..SvdOp::THIN }, a)
 }
 
 /// Full singular value decomposition `A = U diag(S) Vᴴ` with square `U` and `V`.
@@ -81,28 +69,7 @@ pub fn svd_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M>)> {
 /// # Errors
 /// As [`svd`].
 pub fn svd_full<F, M: Matrix<F>>(a: M) -> Result<Svd<F, M>> {
-    plain(FULL, [a], Svd::new)
-}
-
-/// As [`svd_full`], with the status of each matrix as in [`svd_ex`].
-///
-/// # Errors
-/// As [`svd_ex`].
-pub fn svd_full_ex<F, M: Matrix<F>>(a: M) -> Result<(Svd<F, M>, M::Info)> {
-    status(FULL, [a], Svd::new)
-}
-
-/// Full decomposition and its tangent along `dA`; the tangents of the complements have minimal norm.
-///
-/// # Errors
-/// As [`svd_jvp`].
-pub fn svd_full_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M>)> {
-    jvp(FULL, [a], [da], Svd::new)
-}
-
-/// Row of an operation with one result.
-pub(super) fn row<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M::RealVector {
-    M::real_vector(parts.swap_remove(0))
+    plain(SvdOp::FULL, a)
 }
 
 /// Singular values in nonincreasing order, `[…, k]`.
@@ -115,23 +82,7 @@ pub(super) fn row<F, M: Matrix<F>>(mut parts: ResultsOf<F, M>) -> M::RealVector 
 /// # Errors
 /// As [`svd`].
 pub fn svdvals<F, M: Matrix<F>>(a: M) -> Result<M::RealVector> {
-    plain(SvdvalsOp, [a], row::<F, M>)
-}
-
-/// As [`svdvals`], with the status of each matrix as in [`svd_ex`].
-///
-/// # Errors
-/// As [`svd_ex`].
-pub fn svdvals_ex<F, M: Matrix<F>>(a: M) -> Result<(M::RealVector, M::Info)> {
-    status(SvdvalsOp, [a], row::<F, M>)
-}
-
-/// Singular values and their tangents along `dA`; for tied values those along `A + t dA` for `t > 0`.
-///
-/// # Errors
-/// As [`svd_jvp`].
-pub fn svdvals_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    jvp(SvdvalsOp, [a], [da], row::<F, M>)
+    plain(SvdvalsOp, a)
 }
 
 /// Truncated singular value decomposition.
@@ -141,6 +92,41 @@ pub struct TruncatedSvd<F, M: Matrix<F>> {
     pub kept: Svd<F, M>,
     /// `‖A − U S Vᴴ‖_F` from the dropped values, `[…]`; a constant on the tape.
     pub error: M::RealNumber,
+}
+
+impl<F, M: Matrix<F>> TruncatedSvd<F, M> {
+    fn new(out: ResultsOf<F, M>) -> Result<Self> {
+        let [u, s, vh, error] = parts(out);
+        Ok(Self { kept: Svd::of([u, s, vh]), error: M::real_number(error) })
+    }
+}
+
+/// `A` → the leading `U`, `S`, `Vᴴ`, and the truncation error.
+#[derive(Clone, Copy, Debug)]
+pub struct SvdTruncatedOp {
+    /// Policy that chooses the rank.
+    pub truncation: Truncation,
+    /// Policy of the derivative rules at ties.
+    pub degeneracy: Degeneracy,
+}
+
+impl Arranged for SvdTruncatedOp {
+    fn name(&self) -> &'static str {
+        "svd"
+    }
+    fn op(&self) -> MatrixOp {
+        SvdOp { degeneracy: self.degeneracy, ..SvdOp::THIN }.into()
+    }
+    fn before<A: Array>(&self, a: Vec<Pair<A>>, _: bool) -> Result<Vec<Pair<A>>> {
+        self.truncation.validate()?;
+        Ok(a)
+    }
+    fn after<A: Array>(&self, out: Vec<Pair<A>>, _: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        let (p, error) = rank(&out[1], &self.truncation)?;
+        let mut kept = leading(out, p);
+        kept.push(error);
+        Ok(kept)
+    }
 }
 
 /// Leading `p` singular triplets; `p` is the largest number over the matrices of the batch, a constant on the tape.
@@ -167,36 +153,7 @@ pub fn svd_truncated_with<F, M: Matrix<F>>(
     truncation: &Truncation,
     degeneracy: Degeneracy,
 ) -> Result<TruncatedSvd<F, M>> {
-    truncation.validate()?;
-    truncated(plain(SvdOp { vectors: Vectors::Thin, degeneracy }, [a], |parts| parts)?, truncation)
-}
-
-/// [`svd_truncated`] with the status of each matrix as in [`svd_ex`]. Failed matrices do not influence the rank.
-///
-/// # Errors
-/// As [`svd_ex`]; `Tensor` for inconsistent policies.
-pub fn svd_truncated_ex<F, M: Matrix<F>>(
-    a: M,
-    truncation: &Truncation,
-) -> Result<(TruncatedSvd<F, M>, M::Info)> {
-    truncation.validate()?;
-    let (parts, info) = status(THIN, [a], |parts| parts)?;
-    Ok((truncated(parts, truncation)?, info))
-}
-
-/// The leading triplets and their tangents along `dA`; the rank is a constant.
-///
-/// # Errors
-/// As [`svd_jvp`]; `Tensor` for inconsistent policies.
-pub fn svd_truncated_jvp<F, M: Matrix<F>>(
-    a: M,
-    da: M,
-    truncation: &Truncation,
-) -> Result<(Svd<F, M>, Svd<F, M>)> {
-    truncation.validate()?;
-    let (parts, tangents) = jvp(THIN, [a], [da], |parts| parts)?;
-    let (p, _) = rank(&parts[1], truncation)?;
-    Ok((leading(parts, p), leading(tangents, p)))
+    plain(SvdTruncatedOp { truncation: *truncation, degeneracy }, a)
 }
 
 /// Matrix of the given rank that is closest to `A` in norm, `Uₚ Sₚ Vₚᴴ`; `A` if `rank ≥ min(m, n)`.
@@ -207,39 +164,11 @@ pub fn svd_truncated_jvp<F, M: Matrix<F>>(
 /// # Errors
 /// As [`svd`].
 pub fn low_rank<F, M: Matrix<F>>(a: M, rank: usize) -> Result<M> {
-    plain(LowRankOp { rank }, [a], one)
-}
-
-/// As [`low_rank`], with the status of each matrix as in [`svd_ex`].
-///
-/// # Errors
-/// As [`svd_ex`].
-pub fn low_rank_ex<F, M: Matrix<F>>(a: M, rank: usize) -> Result<(M, M::Info)> {
-    status(LowRankOp { rank }, [a], one)
-}
-
-/// The matrix and its tangent along `dA`.
-///
-/// # Errors
-/// As [`low_rank`]; `SplitTie` at a cut through a tie; `Tensor` if the shapes differ.
-pub fn low_rank_jvp<F, M: Matrix<F>>(a: M, da: M, rank: usize) -> Result<(M, M)> {
-    jvp(LowRankOp { rank }, [a], [da], one)
-}
-
-pub(super) fn truncated<F, M: Matrix<F>>(
-    parts: ResultsOf<F, M>,
-    truncation: &Truncation,
-) -> Result<TruncatedSvd<F, M>> {
-    let (p, error) = rank(&parts[1], truncation)?;
-    Ok(TruncatedSvd { kept: leading(parts, p), error: M::real_number(error) })
-}
-
-fn leading<F, M: Matrix<F>>(parts: ResultsOf<F, M>, p: usize) -> Svd<F, M> {
-    Svd::new(leading_parts(parts, p))
+    plain(LowRankOp { rank }, a)
 }
 
 /// First `p` of all triplets.
-pub(super) fn leading_parts<A: Array>(parts: Vec<Pair<A>>, p: usize) -> Vec<Pair<A>> {
+pub(super) fn leading<A: Array>(parts: Vec<Pair<A>>, p: usize) -> Vec<Pair<A>> {
     // Columns of `U` and of `S`, rows of `Vᴴ`.
     let first =
         |(part, from_last): (Pair<A>, usize)| part.narrow(part.shape().len() - from_last, 0, p);

@@ -1,142 +1,134 @@
 //! Linear systems with vectors as right-hand sides, broadcast batches, `X A = B`, and tensors.
 
-use crate::call::{Pair, check_tangents, run, with_tangents};
+use crate::call::{OperationResults, Pair};
 use crate::inverse::InvOp;
 use crate::solve::SolveOp;
-use crate::systems::{Movable, Systems, tensor_inverse, tensor_system};
+use crate::systems::{Movable, tensor_inverse, tensor_system};
 use crate::triangular::{SolveTriangularOp, Triangle, TriangleOp};
-use crate::{LinalgError, MatrixOp, Result};
+use crate::{MatrixOp, Result};
+use t4a_diff::Array;
+use t4a_tensor::{Tensor, TensorError};
 
-use super::call::{self, ResultOf};
+use super::call::{Arranged, Function, ResultOf, Shapes, parts, plain};
 use super::matrix::{Matrix, Ranked, RightHandSide};
 
-/// Plan of a system. A mismatch of rows is reported by the operation.
-fn plan<F, M: Matrix<F>>(
-    op: MatrixOp,
-    a: &ResultOf<F, M>,
-    b: &ResultOf<F, M>,
-    fold: bool,
-) -> Result<Systems> {
-    Systems::new(op.name(), &a.shape(), &b.shape(), fold)
-}
+/// Implements [`Function`] for linear systems, whose right-hand sides are matrices or vectors: operations, and the
+/// functions that convert right-hand sides to columns and columns to solutions.
+macro_rules! systems {
+    ($($op:ty),+: $columns:path, $solution:path) => {$(
+        impl<F, M, R> super::call::Function<F, (M, R), R> for $op
+        where
+            M: Matrix<F>,
+            R: super::matrix::RightHandSide<F, M>,
+        {
+            type Array = M::Array;
+            type Info = M::Info;
 
-/// The solution.
-pub(super) fn plain<F, M: Matrix<F>, R: RightHandSide<F, M>>(
-    op: impl Into<MatrixOp>,
-    a: M,
-    b: R,
-) -> Result<R> {
-    let (op, a, b) = (op.into(), a.into_pair(), b.into_columns());
-    let systems = plan::<F, M>(op, &a, &b, true)?;
-    let x = call::plain(op, pair::<F, M>(&systems, a, b)?, call::one::<F, M>)?;
-    Ok(R::from_columns(systems.solution(x.into_pair())?))
+            fn operands((a, b): (M, R)) -> Vec<crate::call::Pair<M::Array>> {
+                vec![a.into_pair(), $columns(b)]
+            }
+            fn results(out: super::call::ResultsOf<F, M>) -> crate::Result<R> {
+                let [x] = super::call::parts(out);
+                Ok($solution(x))
+            }
+            fn info(
+                codes: &t4a_tensor::Tensor<i32>,
+                like: &M::Array,
+            ) -> crate::Result<M::Info> {
+                M::info(codes, like)
+            }
+        }
+    )+};
 }
+pub(super) use systems;
 
-/// The solution and the status of each system.
-pub(super) fn status<F, M: Matrix<F>, R: RightHandSide<F, M>>(
-    op: impl Into<MatrixOp>,
-    a: M,
-    b: R,
-) -> Result<(R, M::Info)> {
-    let (op, a, b) = (op.into(), a.into_pair(), b.into_columns());
-    let systems = plan::<F, M>(op, &a, &b, false)?;
-    let (x, info) = call::status(op, pair::<F, M>(&systems, a, b)?, call::one::<F, M>)?;
-    Ok((R::from_columns(systems.solution(x.into_pair())?), info))
-}
-
-/// The solution and its tangent.
-pub(super) fn jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
-    op: impl Into<MatrixOp>,
-    a: M,
-    b: R,
-    da: M,
-    db: R,
-) -> Result<(R, R)> {
-    let (op, a, b) = (op.into(), a.into_pair(), b.into_columns());
-    let (da, db) = (da.into_pair(), db.into_columns());
-    let systems = plan::<F, M>(op, &a, &b, true)?;
-    let tangents = match da.shape() == a.shape() && db.shape() == b.shape() {
-        true => pair::<F, M>(&systems, da, db)?,
-        // Invalid: the call below returns the error.
-        false => [M::from_pair(da), M::from_pair(db)],
-    };
-    let inputs = pair::<F, M>(&systems, a, b)?;
-    let (x, dx) = call::jvp(op, inputs, tangents, call::one::<F, M>)?;
-    let read = |x: M| Ok::<_, LinalgError>(R::from_columns(systems.solution(x.into_pair())?));
-    Ok((read(x)?, read(dx)?))
-}
-
-fn pair<F, M: Matrix<F>>(
-    systems: &Systems,
-    a: ResultOf<F, M>,
-    b: ResultOf<F, M>,
-) -> Result<[M; 2]> {
-    Ok([M::from_pair(systems.matrices(a)?), M::from_pair(systems.columns(b)?)])
-}
-
-/// `X A = B` as `Aᵀ Xᵀ = Bᵀ`: the transposed matrix and right-hand side.
-fn turned<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> (M, R) {
-    (M::from_pair(a.into_pair().transpose()), turned_rhs(b))
-}
-
-fn turned_rhs<F, M: Matrix<F>, R: RightHandSide<F, M>>(b: R) -> R {
+/// `Bᵀ` of a right-hand side of `X A = B`; a vector is one column on either side.
+fn transposed<F, M: Matrix<F>, R: RightHandSide<F, M>>(b: R) -> ResultOf<F, M> {
     match R::VECTOR {
-        true => b,
-        false => R::from_columns(b.into_columns().transpose()),
+        true => b.into_columns(),
+        false => b.into_columns().transpose(),
     }
 }
 
-const RIGHT: &str = "solve_right";
+/// `X` from `Xᵀ`.
+fn untransposed<F, M: Matrix<F>, R: RightHandSide<F, M>>(x: ResultOf<F, M>) -> R {
+    R::from_columns(if R::VECTOR { x } else { x.transpose() })
+}
+
+systems!(SolveRightOp, SolveTriangularRightOp: transposed, untransposed);
+
+/// `A`, `B` → `X` with `X A = B`, as `Aᵀ Xᵀ = Bᵀ`.
+#[derive(Clone, Copy, Debug)]
+pub struct SolveRightOp;
+
+impl Arranged for SolveRightOp {
+    fn name(&self) -> &'static str {
+        "solve_right"
+    }
+    fn op(&self) -> MatrixOp {
+        SolveOp.into()
+    }
+    fn before<A: Array>(&self, mut operands: Vec<Pair<A>>, fold: bool) -> Result<Vec<Pair<A>>> {
+        operands[0] = operands[0].transpose();
+        SolveOp.before(operands, fold).map_err(|error| error.of(Arranged::name(self)))
+    }
+    fn after<A: Array>(
+        &self,
+        results: Vec<Pair<A>>,
+        shapes: &Shapes,
+        fold: bool,
+    ) -> Result<Vec<Pair<A>>> {
+        SolveOp.after(results, shapes, fold)
+    }
+}
 
 /// The solution of `X A = B`: `[…, n, n]`, `[…, r, n]` → `[…, r, n]`, or of `x A = b` for vectors.
 ///
 /// # Errors
 /// As [`solve`](super::solve()).
 pub fn solve_right<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<R> {
-    let (a, b) = turned(a, b);
-    Ok(turned_rhs::<F, M, R>(plain(SolveOp, a, b).map_err(|error| error.of(RIGHT))?))
+    plain(SolveRightOp, (a, b))
 }
 
-/// As [`solve_right`], with the status of each system as in [`solve_ex`](super::solve_ex).
-///
-/// # Errors
-/// Errors that do not concern a single matrix: shapes, dtypes, memory.
-pub fn solve_right_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<(R, M::Info)> {
-    let (a, b) = turned(a, b);
-    let (x, info) = status(SolveOp, a, b).map_err(|error| error.of(RIGHT))?;
-    Ok((turned_rhs::<F, M, R>(x), info))
+/// `T`, `B` → `X` with `X op(T) = B`, as `op(T)ᵀ Xᵀ = Bᵀ`.
+#[derive(Clone, Copy, Debug)]
+pub struct SolveTriangularRightOp {
+    /// Selected triangle and its transformation.
+    pub triangle: Triangle,
 }
 
-/// The solution and its tangent along `dA` and `dB`.
-///
-/// # Errors
-/// As [`solve_right`].
-pub fn solve_right_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
-    a: M,
-    b: R,
-    da: M,
-    db: R,
-) -> Result<(R, R)> {
-    let ((a, b), (da, db)) = (turned(a, b), turned(da, db));
-    let (x, dx) = jvp(SolveOp, a, b, da, db).map_err(|error| error.of(RIGHT))?;
-    Ok((turned_rhs::<F, M, R>(x), turned_rhs::<F, M, R>(dx)))
+impl SolveTriangularRightOp {
+    /// Operation with `op(T)ᵀ`; the transpose of `Tᴴ` is the conjugate of `T`.
+    fn transposed(self) -> SolveTriangularOp {
+        let op = match self.triangle.op {
+            TriangleOp::None => TriangleOp::Transpose,
+            TriangleOp::Transpose | TriangleOp::Adjoint => TriangleOp::None,
+        };
+        SolveTriangularOp { triangle: Triangle { op, ..self.triangle } }
+    }
 }
 
-const TRIANGULAR_RIGHT: &str = "solve_triangular_right";
-
-/// `X op(T) = B` as `op(T)ᵀ Xᵀ = Bᵀ`; the transpose of `Tᴴ` is the conjugate of `T`.
-fn turned_triangle(triangle: Triangle) -> SolveTriangularOp {
-    let op = match triangle.op {
-        TriangleOp::None => TriangleOp::Transpose,
-        TriangleOp::Transpose | TriangleOp::Adjoint => TriangleOp::None,
-    };
-    SolveTriangularOp { triangle: Triangle { op, ..triangle } }
-}
-
-fn turned_matrix<F, M: Matrix<F>>(t: M, triangle: Triangle) -> M {
-    match triangle.op {
-        TriangleOp::Adjoint => M::from_pair(t.into_pair().conj()),
-        _ => t,
+impl Arranged for SolveTriangularRightOp {
+    fn name(&self) -> &'static str {
+        "solve_triangular_right"
+    }
+    fn op(&self) -> MatrixOp {
+        self.transposed().into()
+    }
+    fn before<A: Array>(&self, mut operands: Vec<Pair<A>>, fold: bool) -> Result<Vec<Pair<A>>> {
+        if self.triangle.op == TriangleOp::Adjoint {
+            operands[0] = operands[0].conj();
+        }
+        let out = self.transposed().before(operands, fold);
+        out.map_err(|error| error.of(Arranged::name(self)))
+    }
+    fn after<A: Array>(
+        &self,
+        results: Vec<Pair<A>>,
+        shapes: &Shapes,
+        fold: bool,
+    ) -> Result<Vec<Pair<A>>> {
+        self.transposed().after(results, shapes, fold)
     }
 }
 
@@ -149,52 +141,64 @@ pub fn solve_triangular_right<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     b: R,
     triangle: Triangle,
 ) -> Result<R> {
-    let (t, b) = (turned_matrix(t, triangle), turned_rhs::<F, M, R>(b));
-    let x = plain(turned_triangle(triangle), t, b);
-    Ok(turned_rhs::<F, M, R>(x.map_err(|error| error.of(TRIANGULAR_RIGHT))?))
+    plain(SolveTriangularRightOp { triangle }, (t, b))
 }
 
-/// As [`solve_triangular_right`], with the status of each system as in
-/// [`solve_ex`](super::solve_ex).
-///
-/// # Errors
-/// Errors that do not concern a single matrix: shapes, dtypes, memory.
-pub fn solve_triangular_right_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(
-    t: M,
-    b: R,
-    triangle: Triangle,
-) -> Result<(R, M::Info)> {
-    let (t, b) = (turned_matrix(t, triangle), turned_rhs::<F, M, R>(b));
-    let out = status(turned_triangle(triangle), t, b);
-    let (x, info) = out.map_err(|error| error.of(TRIANGULAR_RIGHT))?;
-    Ok((turned_rhs::<F, M, R>(x), info))
-}
-
-/// The solution and its tangent along `dT` and `dB`.
-///
-/// # Errors
-/// As [`solve_triangular_right`].
-pub fn solve_triangular_right_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
-    t: M,
-    b: R,
-    dt: M,
-    db: R,
-    triangle: Triangle,
-) -> Result<(R, R)> {
-    let [t, dt] = [t, dt].map(|t| turned_matrix(t, triangle));
-    let [b, db] = [b, db].map(turned_rhs::<F, M, R>);
-    let out = jvp(turned_triangle(triangle), t, b, dt, db);
-    let (x, dx) = out.map_err(|error| error.of(TRIANGULAR_RIGHT))?;
-    Ok((turned_rhs::<F, M, R>(x), turned_rhs::<F, M, R>(dx)))
-}
-
-/// Reshapes `value` and converts it to the requested type.
-fn shaped<F, X: Ranked<F>>(op: &'static str, value: Pair<X::Array>, shape: &[usize]) -> Result<X> {
+/// Converts a result to the requested type.
+fn ranked<F, X: Ranked<F>>(op: &'static str, value: Pair<X::Array>) -> Result<X> {
+    let shape = value.shape();
     if X::RANK != shape.len() || X::COMPLEX != value.is_complex() {
         let required = "a result type of the same rank, complex if the input is";
-        return Err(t4a_tensor::TensorError::shape(op, shape, required).into());
+        return Err(TensorError::shape(op, &shape, required).into());
     }
-    Ok(X::from_pair(value.reshaped(shape)?))
+    Ok(X::from_pair(value))
+}
+
+/// Tensors `A`, `B` → `X` with `Σ A[i…, j…] X[j…] = B[i…]`.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorsolveOp;
+
+impl TensorsolveOp {
+    const NAME: &str = "tensorsolve";
+}
+
+impl Arranged for TensorsolveOp {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+    fn op(&self) -> MatrixOp {
+        SolveOp.into()
+    }
+    fn before<A: Array>(&self, mut operands: Vec<Pair<A>>, _: bool) -> Result<Vec<Pair<A>>> {
+        let (b, a) = (operands.swap_remove(1), operands.swap_remove(0));
+        let (n, _) = tensor_system(&a.shape(), &b.shape())?;
+        Ok(vec![a.reshaped(&[n, n])?, b.reshaped(&[n, 1])?])
+    }
+    fn after<A: Array>(&self, x: Vec<Pair<A>>, shapes: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        let (_, right) = tensor_system(&shapes[0], &shapes[1])?;
+        Ok(vec![x[0].map(|x| x.reshape(right))])
+    }
+}
+
+impl<F, A, R, X> Function<F, (A, R), X> for TensorsolveOp
+where
+    A: Ranked<F>,
+    R: Ranked<F, Array = A::Array>,
+    X: Ranked<F, Array = A::Array>,
+{
+    type Array = A::Array;
+    type Info = <A::Single as Matrix<F>>::Info;
+
+    fn operands((a, b): (A, R)) -> Vec<Pair<A::Array>> {
+        vec![a.into_pair(), b.into_pair()]
+    }
+    fn results(out: OperationResults<A::Array>) -> Result<X> {
+        let [x] = parts(out);
+        ranked(Self::NAME, x)
+    }
+    fn info(codes: &Tensor<i32>, like: &A::Array) -> Result<Self::Info> {
+        A::Single::info(codes, like)
+    }
 }
 
 /// `X` with `Σ A[i…, j…] X[j…] = B[i…]` over all axes `j…`: `[i…, j…]`, `[i…]` → `[j…]`, as many elements
@@ -208,37 +212,52 @@ where
     R: Ranked<F, Array = A::Array>,
     X: Ranked<F, Array = A::Array>,
 {
-    const NAME: &str = "tensorsolve";
-    let (a, b) = (a.into_pair(), b.into_pair());
-    let shape = a.shape();
-    let (n, right) = tensor_system(&shape, &b.shape())?;
-    let inputs = [a.reshaped(&[n, n])?, b.reshaped(&[n, 1])?];
-    let mut parts = run(SolveOp, &inputs).map_err(|error| error.of(NAME))?.results;
-    shaped(NAME, parts.swap_remove(0), right)
+    plain(TensorsolveOp, (a, b))
 }
 
-/// The solution and its tangent along `dA` and `dB`.
-///
-/// # Errors
-/// As [`tensorsolve`]; `Tensor` if the shapes differ.
-pub fn tensorsolve_jvp<F, A, R, X>(a: A, b: R, da: A, db: R) -> Result<(X, X)>
-where
-    A: Ranked<F>,
-    R: Ranked<F, Array = A::Array>,
-    X: Ranked<F, Array = A::Array>,
-{
-    const NAME: &str = "tensorsolve";
-    let (inputs, tangents) = ([a.into_pair(), b.into_pair()], [da.into_pair(), db.into_pair()]);
-    check_tangents(NAME, &inputs, &tangents)?;
-    let shape = inputs[0].shape();
-    let (n, right) = tensor_system(&shape, &inputs[1].shape())?;
-    let flat = |[a, b]: [_; 2]| -> Result<_> {
-        Ok([Pair::reshaped(a, &[n, n])?, Pair::reshaped(b, &[n, 1])?])
-    };
-    let out = with_tangents(SolveOp, &flat(inputs)?, &flat(tangents)?);
-    let (mut out, mut moving) = out.map_err(|error| error.of(NAME))?;
-    let read = |x| shaped(NAME, x, right);
-    Ok((read(out.results.swap_remove(0))?, read(moving.swap_remove(0))?))
+/// Tensor `A` → the inverse of its matrix, whose rows are the first axes.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorinvOp {
+    /// Number of axes that form the rows.
+    pub left: usize,
+}
+
+impl TensorinvOp {
+    const NAME: &str = "tensorinv";
+}
+
+impl Arranged for TensorinvOp {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+    fn op(&self) -> MatrixOp {
+        InvOp.into()
+    }
+    fn before<A: Array>(&self, mut operands: Vec<Pair<A>>, _: bool) -> Result<Vec<Pair<A>>> {
+        let a = operands.swap_remove(0);
+        let (n, _) = tensor_inverse(&a.shape(), self.left)?;
+        Ok(vec![a.reshaped(&[n, n])?])
+    }
+    fn after<A: Array>(&self, x: Vec<Pair<A>>, shapes: &Shapes, _: bool) -> Result<Vec<Pair<A>>> {
+        let (_, shape) = tensor_inverse(&shapes[0], self.left)?;
+        Ok(vec![x[0].map(|x| x.reshape(&shape))])
+    }
+}
+
+impl<F, A: Ranked<F>> Function<F, A, A> for TensorinvOp {
+    type Array = A::Array;
+    type Info = <A::Single as Matrix<F>>::Info;
+
+    fn operands(a: A) -> Vec<Pair<A::Array>> {
+        vec![a.into_pair()]
+    }
+    fn results(out: OperationResults<A::Array>) -> Result<A> {
+        let [inverse] = parts(out);
+        ranked(Self::NAME, inverse)
+    }
+    fn info(codes: &Tensor<i32>, like: &A::Array) -> Result<Self::Info> {
+        A::Single::info(codes, like)
+    }
 }
 
 /// `B` with `Σ A[i…, j…] B[j…, k…] = δ[i…, k…]`, `i…` the first `left` axes: `[i…, j…]` → `[j…, i…]`, as
@@ -247,26 +266,5 @@ where
 /// # Errors
 /// `Tensor` if the shapes do not match; `NonFinite`, `Singular`.
 pub fn tensorinv<F, A: Ranked<F>>(a: A, left: usize) -> Result<A> {
-    const NAME: &str = "tensorinv";
-    let a = a.into_pair();
-    let (n, shape) = tensor_inverse(&a.shape(), left)?;
-    let out = run(InvOp, &[a.reshaped(&[n, n])?]);
-    let mut parts = out.map_err(|error| error.of(NAME))?.results;
-    shaped(NAME, parts.swap_remove(0), &shape)
-}
-
-/// The inverse and its tangent along `dA`.
-///
-/// # Errors
-/// As [`tensorinv`]; `Tensor` if the shapes differ.
-pub fn tensorinv_jvp<F, A: Ranked<F>>(a: A, da: A, left: usize) -> Result<(A, A)> {
-    const NAME: &str = "tensorinv";
-    let (inputs, tangents) = ([a.into_pair()], [da.into_pair()]);
-    check_tangents(NAME, &inputs, &tangents)?;
-    let (n, shape) = tensor_inverse(&inputs[0].shape(), left)?;
-    let flat = |[a]: [_; 1]| -> Result<_> { Ok([Pair::reshaped(a, &[n, n])?]) };
-    let out = with_tangents(InvOp, &flat(inputs)?, &flat(tangents)?);
-    let (mut out, mut moving) = out.map_err(|error| error.of(NAME))?;
-    let read = |x| shaped(NAME, x, &shape);
-    Ok((read(out.results.swap_remove(0))?, read(moving.swap_remove(0))?))
+    plain(TensorinvOp { left }, a)
 }

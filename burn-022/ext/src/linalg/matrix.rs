@@ -148,6 +148,7 @@ matrix! {
 
 impl<const D: usize> Ranked<Burn> for Tensor<D> {
     type Array = Floats<Dispatch>;
+    type Single = Tensor<2>;
     const RANK: usize = D;
     const COMPLEX: bool = false;
 
@@ -161,6 +162,7 @@ impl<const D: usize> Ranked<Burn> for Tensor<D> {
 
 impl<const D: usize> Ranked<Burn> for Complex<D> {
     type Array = Floats<Dispatch>;
+    type Single = Tensor<2>;
     const RANK: usize = D;
     const COMPLEX: bool = true;
 

@@ -86,7 +86,7 @@ fn one_bad_matrix_is_named_or_marked() {
     let batch = Tensor::stack::<3>(vec![good.clone(), good.zeros_like()], 0);
     let error = linalg::cholesky(batch.clone()).unwrap_err().to_string();
     assert!(error.contains('1'), "{error}");
-    let (l, info) = linalg::cholesky_ex(batch).unwrap();
+    let (l, info) = linalg::status(linalg::op::CholeskyOp, batch).unwrap();
     assert_eq!(info.into_data().iter::<i64>().map(|x| x != 0).collect::<Vec<_>>(), [false, true]);
     let first = l.narrow(0, 0, 1).squeeze_dim::<2>(0);
     close(first.clone().matmul(first.transpose()), good.into_data());

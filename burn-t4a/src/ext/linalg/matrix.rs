@@ -149,6 +149,7 @@ matrix! {
 
 impl<B: Operations, const D: usize> Ranked<Burn> for Tensor<B, D> {
     type Array = Floats<B>;
+    type Single = Tensor<B, 2>;
     const RANK: usize = D;
     const COMPLEX: bool = false;
 
@@ -162,6 +163,7 @@ impl<B: Operations, const D: usize> Ranked<Burn> for Tensor<B, D> {
 
 impl<B: Operations, const D: usize> Ranked<Burn> for Complex<B, D> {
     type Array = Floats<B>;
+    type Single = Tensor<B, 2>;
     const RANK: usize = D;
     const COMPLEX: bool = true;
 

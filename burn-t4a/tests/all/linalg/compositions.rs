@@ -161,10 +161,11 @@ fn shapes_of_systems<B: Operations>() {
     assert_eq!(x.dims(), [3, 5, 4, 2]);
     let (whole_a, whole_b) = (a.clone().expand([3, 5, 4, 4]), b.clone().expand([3, 5, 4, 2]));
     close(&values(whole_a.clone().matmul(x.clone())), &values(whole_b.clone()));
-    let (apart, info) = solve_ex(a.clone(), b.clone()).unwrap();
+    let (apart, info) = status(op::SolveOp, (a.clone(), b.clone())).unwrap();
     assert_eq!(info.dims(), [3, 5]);
     close(&values(apart), &values(x.clone()));
-    let (value, moved) = solve_jvp(a.clone(), b.clone(), a.clone() * 0.0, b.clone() * 2.0).unwrap();
+    let (value, moved) =
+        jvp(op::SolveOp, (a.clone(), b.clone()), (a.clone() * 0.0, b.clone() * 2.0)).unwrap();
     close(&values(value), &values(x.clone()));
     close(&values(moved), &values(x * 2.0));
 
@@ -314,4 +315,29 @@ fn factors_from_elsewhere() {
     assert!(LuFactors::new(packed.clone(), index([0, 0, 1])).is_err());
     assert!(LuFactors::from_pivots(packed.clone(), index([2, 0, 2])).is_err());
     assert!(LuFactors::new(packed.narrow(0, 0, 2), index([0, 1, 2])).is_err());
+}
+
+/// The factors with the axes 2 and 0 as rows multiply to the matrix of the tensor.
+#[test]
+fn factors_of_tensors_multiply_to_the_tensor() {
+    let a = tensor::<BurnT4a, 3>(numbers(11, 24), [2, 4, 3]);
+    let matrix = a.clone().permute([2, 0, 1]).reshape([6, 4]);
+    let near = |x: Tensor<BurnT4a, 2>, want: &Tensor<BurnT4a, 2>| {
+        for (x, want) in values(x).into_iter().zip(values(want.clone())) {
+            assert!((x - want).abs() < 1e-13, "{x} {want}");
+        }
+    };
+    type T<const D: usize> = Tensor<BurnT4a, D>;
+    let (u, s, vh): (T<3>, T<1>, T<2>) = svd_left_dims(a.clone(), &[2, 0], None).unwrap();
+    assert_eq!((u.dims(), vh.dims()), ([3, 2, 4], [4, 4]));
+    near((u.reshape([6, 4]) * s.unsqueeze()).matmul(vh), &matrix);
+    let (q, r): (T<3>, T<2>) = qr_left_dims(a.clone(), &[2, 0]).unwrap();
+    near(q.reshape([6, 4]).matmul(r), &matrix);
+    let (u, p): (T<3>, T<2>) = polar_left_dims(a, &[2, 0], Side::Right).unwrap();
+    assert_eq!(u.dims(), [2, 4, 3]);
+    near(u.permute([2, 0, 1]).reshape([6, 4]).matmul(p), &matrix);
+    let product = matrix.clone().transpose().matmul(matrix);
+    let (e, v): (T<1>, T<3>) = eigh_left_dims(product.clone().reshape([2, 2, 4]), &[0, 1]).unwrap();
+    let v = v.reshape([4, 4]);
+    near((v.clone() * e.unsqueeze()).matmul(v.transpose()), &product);
 }

@@ -97,12 +97,12 @@ fn tangents_have_derivatives_at_ties() {
         values(x.grad(&slope.backward()).unwrap())
     };
     let got = derivative(|x, v| {
-        let (s, ds) = svdvals_jvp(x, v).unwrap();
+        let (s, ds) = jvp(op::SvdvalsOp, x, v).unwrap();
         (s * ds * 2.0).sum()
     });
     close(&got, &[0.0, 2.0, 2.0, 0.0]);
     let got = derivative(|x, v| {
-        let (e, de) = eigvalsh_jvp(x, v).unwrap();
+        let (e, de) = jvp(op::EigvalshOp, x, v).unwrap();
         (de / e).sum()
     });
     close(&got, &[0.0, -1.0, -1.0, 0.0]);

@@ -31,7 +31,7 @@ fn elements_that_are_not_finite(bad: Tensor<BurnT4a, 3>) {
         ("svd", svd(bad.clone()).err()),
         ("svdvals", svdvals(bad.clone()).err()),
         ("qr", qr(bad.clone()).err()),
-        ("lu_factor", lu(bad.clone()).err()),
+        ("lu", lu(bad.clone()).err()),
         ("cholesky", cholesky(bad.clone()).err()),
         ("eigh", eigh(bad.clone()).err()),
         ("eigvalsh", eigvalsh(bad.clone()).err()),
@@ -56,9 +56,9 @@ fn elements_that_are_not_finite(bad: Tensor<BurnT4a, 3>) {
         ("qr", qr_complete(bad.clone()).err()),
         ("qr_pivoted", qr_pivoted(bad.clone()).err()),
         ("lq", lq(bad.clone()).err()),
-        ("qr", ql(bad.clone()).err()),
-        ("lq", rq(bad.clone()).err()),
-        ("lu_factor", lu_full(bad.clone()).err()),
+        ("ql", ql(bad.clone()).err()),
+        ("rq", rq(bad.clone()).err()),
+        ("lu_full", lu_full(bad.clone()).err()),
         ("lstsq", lstsq(bad.clone(), bad.clone()).err()),
         ("lstsq_min_norm", lstsq_min_norm(bad.clone(), bad.clone(), None).err()),
     ];
@@ -179,147 +179,183 @@ pub(crate) fn all<B: Operations>() -> Vec<Row<B>> {
     }
     vec![
         row::<B>("svd", NAN, -2, |x| {
-            let (out, info) = svd_ex(x).unwrap();
+            let (out, info) = status(op::SvdOp::THIN, x).unwrap();
             (out.u.matmul(out.vh), info)
         }),
         row::<B>("svdvals", NAN, -2, |x| {
-            let (s, info) = svdvals_ex(x).unwrap();
+            let (s, info) = status(op::SvdvalsOp, x).unwrap();
             (s.unsqueeze_dim::<3>(1).expand([-1, 2, 2]), info)
         }),
         row::<B>("qr", NAN, -2, |x| {
-            let (out, info) = qr_ex(x).unwrap();
+            let (out, info) = status(op::QrOp::THIN, x).unwrap();
             (out.q + out.r, info)
         }),
-        row::<B>("cholesky", INDEFINITE, 2, |x| cholesky_ex(x).unwrap()),
-        row::<B>("cholesky_upper", INDEFINITE, 2, |x| cholesky_upper_ex(x).unwrap()),
+        row::<B>("cholesky", INDEFINITE, 2, |x| status(op::CholeskyOp, x).unwrap()),
+        row::<B>("cholesky_upper", INDEFINITE, 2, |x| status(op::CholeskyUpperOp, x).unwrap()),
         row::<B>("eigh", NAN, -2, |x| {
-            let (out, info) = eigh_ex(x).unwrap();
+            let (out, info) = status(op::EighOp::DEFAULT, x).unwrap();
             (out.vectors * out.values.unsqueeze_dim(1), info)
         }),
         row::<B>("eigvalsh", NAN, -2, |x| {
-            let (e, info) = eigvalsh_ex(x).unwrap();
+            let (e, info) = status(op::EigvalshOp, x).unwrap();
             (e.unsqueeze_dim::<3>(1).expand([-1, 2, 2]), info)
         }),
         row::<B>("eig", NAN, -2, |x| {
-            let (out, info) = eig_ex(x).unwrap();
+            let (out, info) = status(op::EigOp::DEFAULT, x).unwrap();
             (out.values.abs_squared().unsqueeze_dim::<3>(1).expand([-1, 2, 2]), info)
         }),
         row::<B>("eigvals", NAN, -2, |x| {
-            let (values, info) = eigvals_ex(x).unwrap();
+            let (values, info) = status(op::EigvalsOp, x).unwrap();
             (values.abs_squared().unsqueeze_dim::<3>(1).expand([-1, 2, 2]), info)
         }),
-        row::<B>("inv", SINGULAR, 2, |x| inv_ex(x).unwrap()),
-        row::<B>("solve", SINGULAR, 2, |x| solve_ex(x.clone(), x * 2.0 + 1.0).unwrap()),
-        row::<B>("solve_right", SINGULAR, 2, |x| solve_right_ex(x.clone(), x * 2.0 + 1.0).unwrap()),
+        row::<B>("inv", SINGULAR, 2, |x| status(op::InvOp, x).unwrap()),
+        row::<B>("solve", SINGULAR, 2, |x| {
+            status(op::SolveOp, (x.clone(), x * 2.0 + 1.0)).unwrap()
+        }),
+        row::<B>("solve_right", SINGULAR, 2, |x| {
+            status(op::SolveRightOp, (x.clone(), x * 2.0 + 1.0)).unwrap()
+        }),
         row::<B>("solve_triangular", [1.0, 0.0, 2.0, 0.0], 2, |x| {
-            solve_triangular_ex(x.clone(), x + 1.0, Triangle::LOWER).unwrap()
+            status(op::SolveTriangularOp { triangle: Triangle::LOWER }, (x.clone(), x + 1.0))
+                .unwrap()
         }),
         row::<B>("solve_triangular_right", [1.0, 0.0, 2.0, 0.0], 2, |x| {
-            solve_triangular_right_ex(x.clone(), x + 1.0, Triangle::LOWER).unwrap()
+            status(op::SolveTriangularRightOp { triangle: Triangle::LOWER }, (x.clone(), x + 1.0))
+                .unwrap()
         }),
         row::<B>("hermitian_function", INDEFINITE, -4, |x| {
-            hermitian_function_ex(x, Elementary::Ln).unwrap()
+            status(op::HermitianFunctionOp { function: Elementary::Ln }, x).unwrap()
         }),
-        row::<B>("svd_function", NAN, -2, |x| svd_function_ex(x, Elementary::Pow(0.5)).unwrap()),
-        row::<B>("low_rank", NAN, -2, |x| low_rank_ex(x, 1).unwrap()),
+        row::<B>("svd_function", NAN, -2, |x| {
+            status(op::SvdFunctionOp { function: Elementary::Pow(0.5) }, x).unwrap()
+        }),
+        row::<B>("low_rank", NAN, -2, |x| status(op::LowRankOp { rank: 1 }, x).unwrap()),
         row::<B>("svd_full", NAN, -2, |x| {
-            let (out, info) = svd_full_ex(x).unwrap();
+            let (out, info) = status(op::SvdOp::FULL, x).unwrap();
             (out.u.matmul(out.vh), info)
         }),
         row::<B>("svd_truncated", NAN, -2, |x| {
-            let (out, info) = svd_truncated_ex(x, &Truncation::new().max_dim(1)).unwrap();
+            let (out, info) = status(
+                op::SvdTruncatedOp {
+                    truncation: Truncation::new().max_dim(1),
+                    degeneracy: Degeneracy::DEFAULT,
+                },
+                x,
+            )
+            .unwrap();
             (out.kept.u.matmul(out.kept.vh), info)
         }),
         row::<B>("qr_complete", NAN, -2, |x| {
-            let (out, info) = qr_complete_ex(x).unwrap();
+            let (out, info) = status(op::QrOp::COMPLETE, x).unwrap();
             (out.q + out.r, info)
         }),
         row::<B>("qr_pivoted", NAN, -2, |x| {
-            let ((out, _), info) = qr_pivoted_ex(x).unwrap();
+            let ((out, _), info) = status(op::QrPivotedOp::THIN, x).unwrap();
             (out.q + out.r, info)
         }),
         row::<B>("lq", NAN, -2, |x| {
-            let ((l, q), info) = lq_ex(x).unwrap();
+            let ((l, q), info) = status(op::LqOp, x).unwrap();
             (l + q, info)
         }),
         row::<B>("ql", NAN, -2, |x| {
-            let ((q, l), info) = ql_ex(x).unwrap();
+            let ((q, l), info) = status(op::QlOp, x).unwrap();
             (q + l, info)
         }),
         row::<B>("rq", NAN, -2, |x| {
-            let ((r, q), info) = rq_ex(x).unwrap();
+            let ((r, q), info) = status(op::RqOp, x).unwrap();
             (r + q, info)
         }),
         row::<B>("lu", NAN, -2, |x| {
-            let (out, info) = lu_ex(x).unwrap();
+            let (out, info) = status(op::LuOp, x).unwrap();
             (out.l + out.u, info)
         }),
         row::<B>("lu_factor", NAN, -2, |x| {
-            let (factors, info) = lu_factor_ex(x).unwrap();
+            let (factors, info) = status(op::LuFactorOp::PARTIAL, x).unwrap();
             (factors.packed, info)
         }),
         row::<B>("lu_full", NAN, -2, |x| {
-            let ((out, _), info) = lu_full_ex(x).unwrap();
+            let ((out, _), info) = status(op::LuFullOp, x).unwrap();
             (out.l + out.u, info)
         }),
         row::<B>("lu_solve", SINGULAR, 2, |x| {
-            lu_solve_ex(&lu_factor(x.clone()).unwrap(), x, TriangleOp::None).unwrap()
+            let factors = lu_factor(x.clone()).unwrap();
+            let op = op::LuSolveOp::new(&factors, TriangleOp::None);
+            status(op, (factors.packed.clone(), x)).unwrap()
         }),
         row::<B>("polar", NAN, -2, |x| {
-            let (out, info) = polar_ex(x, Side::Right).unwrap();
+            let (out, info) = status(op::PolarOp { side: Side::Right }, x).unwrap();
             (out.u + out.p, info)
         }),
-        row::<B>("expm", [1e3, 0.0, 0.0, 1e3], -3, |x| expm_ex(x).unwrap()),
-        row::<B>("logm", NAN, -2, |x| logm_ex(x).unwrap()),
-        row::<B>("sqrtm", NAN, -2, |x| sqrtm_ex(x).unwrap()),
-        row::<B>("pinv", NAN, -2, |x| pinv_ex(x, None).unwrap()),
+        row::<B>("expm", [1e3, 0.0, 0.0, 1e3], -3, |x| status(op::ExpmOp, x).unwrap()),
+        row::<B>("logm", NAN, -2, |x| status(op::LogmOp, x).unwrap()),
+        row::<B>("sqrtm", NAN, -2, |x| status(op::SqrtmOp, x).unwrap()),
+        row::<B>("pinv", NAN, -2, |x| status(op::PinvOp { rtol: None }, x).unwrap()),
         row::<B>("det", NAN, -2, |x| {
-            let (d, info) = det_ex(x).unwrap();
+            let (d, info) = status(op::DetOp, x).unwrap();
             (numbers(d), info)
         }),
         row::<B>("slogdet", NAN, -2, |x| {
-            let ((_, log), info) = slogdet_ex(x).unwrap();
+            let ((_, log), info) = status(op::SlogdetOp, x).unwrap();
             (numbers(log), info)
         }),
-        row::<B>("lyapunov", OPPOSITE, -6, |x| lyapunov_ex(x.clone(), x + 1.0).unwrap()),
+        row::<B>("lyapunov", OPPOSITE, -6, |x| {
+            status(op::LyapunovOp, (x.clone(), x + 1.0)).unwrap()
+        }),
         row::<B>("lyapunov_positive", INDEFINITE, 2, |x| {
-            lyapunov_positive_ex(x.clone(), x + 1.0).unwrap()
+            status(op::LyapunovPositiveOp, (x.clone(), x + 1.0)).unwrap()
         }),
         row::<B>("sylvester", OPPOSITE, -6, |x| {
-            sylvester_ex(x.clone(), x.clone(), x + 1.0).unwrap()
+            status(op::SylvesterOp, (x.clone(), x.clone(), x + 1.0)).unwrap()
         }),
-        row::<B>("lstsq", SINGULAR, 2, |x| lstsq_ex(x.clone(), x + 1.0).unwrap()),
+        row::<B>("lstsq", SINGULAR, 2, |x| status(op::LstsqOp, (x.clone(), x + 1.0)).unwrap()),
         row::<B>("lstsq_min_norm", NAN, -2, |x| {
-            lstsq_min_norm_ex(x.clone(), x + 1.0, None).unwrap()
+            status(op::LstsqMinNormOp { rtol: None }, (x.clone(), x + 1.0)).unwrap()
+        }),
+        row::<B>("matrix_power", SINGULAR, 2, |x| status(op::MatrixPowerOp { k: -2 }, x).unwrap()),
+        row::<B>("matrix_norm", NAN, -2, |x| {
+            let (y, info) = status(op::MatrixNormOp { norm: Norm::Two }, x).unwrap();
+            (numbers(y), info)
+        }),
+        row::<B>("cond", NAN, -2, |x| {
+            let (y, info) = status(op::CondOp { norm: Norm::One }, x).unwrap();
+            (numbers(y), info)
         }),
     ]
 }
 
-/// Functions of one tensor: results of a bad matrix are NaN, its gradient is zero.
-pub(crate) fn left_dims<B: burn_backend::AutodiffBackend + Operations>() -> Vec<&'static str> {
+/// Functions of one matrix: results of a bad one are NaN, its gradient is zero.
+pub(crate) fn single<B: burn_backend::AutodiffBackend + Operations>() -> Vec<&'static str> {
     type Of<B> = fn(Tensor<B, 3>) -> (Tensor<B, 1>, Tensor<B, 1, burn_tensor::Int>);
-    let rows: [(&'static str, Of<B>); 4] = [
+    let rows: [(&'static str, Of<B>); 6] = [
         ("svd_left_dims", |x| {
             let keep = Truncation::new().max_dim(1);
-            let ((u, s, _), info) =
-                svd_left_dims_ex::<_, _, Tensor<B, 3>, Tensor<B, 2>>(x, &[0, 1], Some(&keep))
-                    .unwrap();
+            let op = op::SvdLeftDimsOp { left: &[0, 1], truncation: Some(&keep) };
+            let ((u, s, _), info): ((Tensor<B, 3>, _, Tensor<B, 2>), _) = status(op, x).unwrap();
             (s + u.abs().sum(), info)
         }),
         ("qr_left_dims", |x| {
-            let ((q, r), info) =
-                qr_left_dims_ex::<_, _, Tensor<B, 2>, Tensor<B, 3>>(x, &[1]).unwrap();
+            let ((q, r), info): ((Tensor<B, 2>, Tensor<B, 3>), _) =
+                status(op::QrLeftDimsOp { left: &[1] }, x).unwrap();
             (q.sum() + r.sum(), info)
         }),
         ("eigh_left_dims", |x| {
             let x = x.reshape([1, 2, 2]);
-            let ((e, _), info) = eigh_left_dims_ex::<_, _, Tensor<B, 3>>(x, &[0, 1]).unwrap();
+            let ((e, _), info): ((_, Tensor<B, 3>), _) =
+                status(op::EighLeftDimsOp { left: &[0, 1] }, x).unwrap();
             (e, info)
         }),
         ("polar_left_dims", |x| {
-            let ((u, p), info) =
-                polar_left_dims_ex::<_, _, Tensor<B, 2>>(x, &[0, 1], Side::Right).unwrap();
+            let op = op::PolarLeftDimsOp { left: &[0, 1], side: Side::Right };
+            let ((u, p), info): ((_, Tensor<B, 2>), _) = status(op, x).unwrap();
             (u.sum() + p.sum(), info)
+        }),
+        ("tensorsolve", |x| {
+            let b = x.clone().slice([0..2, 0..1, 0..1]).detach().ones_like();
+            status(op::TensorsolveOp, (x.reshape([2, 2]), b.reshape([2]))).unwrap()
+        }),
+        ("tensorinv", |x| {
+            let (y, info) = status(op::TensorinvOp { left: 1 }, x.reshape([2, 2])).unwrap();
+            (y.sum(), info)
         }),
     ];
     let names = rows.map(|(name, f)| {
@@ -340,8 +376,8 @@ pub(crate) fn left_dims<B: burn_backend::AutodiffBackend + Operations>() -> Vec<
 
 #[test]
 fn a_bad_tensor_has_a_status() {
-    assert_eq!(left_dims::<AD>().len(), 4);
-    assert_eq!(left_dims::<Autodiff<Flex>>().len(), 4);
+    assert_eq!(single::<AD>().len(), 6);
+    assert_eq!(single::<Autodiff<Flex>>().len(), 6);
 }
 
 fn one_bad_matrix<B: burn_backend::AutodiffBackend + Operations>() {
@@ -394,8 +430,11 @@ fn roots_of_singular_matrices_have_no_gradient() {
         let text = payload.downcast_ref::<String>().cloned().unwrap_or_default();
         assert!(text.contains("not finite at an eigenvalue of matrix 1"), "{text}");
     }
-    let error =
-        hermitian_function_jvp(batch::<AD>([0.0; 4]), batch([1.0; 4]), Elementary::Pow(0.5));
+    let error = jvp(
+        op::HermitianFunctionOp { function: Elementary::Pow(0.5) },
+        batch::<AD>([0.0; 4]),
+        batch([1.0; 4]),
+    );
     assert!(matches!(error, Err(LinalgError::OutsideDomain { batch: 1, .. })), "{error:?}");
 }
 
@@ -410,4 +449,22 @@ fn errors_of_derivatives_name_the_operation() {
         let text = payload.downcast_ref::<String>().cloned().unwrap_or_default();
         assert!(text.contains("polar_vjp: matrix 1 has rank 1"), "{text}");
     }
+}
+
+/// Functions that fail for no single matrix.
+#[test]
+fn functions_without_failures_have_a_status_of_zero() {
+    let x = batch::<BurnT4a>(NAN);
+    let zeros = |info: Tensor<BurnT4a, 1, burn_tensor::Int>, count: usize| {
+        assert_eq!(info.into_data().iter::<i64>().collect::<Vec<_>>(), vec![0; count]);
+    };
+    let (value, info): (Tensor<BurnT4a, 1>, _) = status(op::NormOp, x.clone()).unwrap();
+    assert!(values(value)[0].is_nan());
+    zeros(info, 1);
+    let (value, info) = status(op::RcondOp, x.clone()).unwrap();
+    assert_eq!(values(value)[1], 0.0);
+    zeros(info, 3);
+    zeros(status(op::LstsqResidualsOp, (x.clone(), x.clone(), x.clone())).unwrap().1, 3);
+    let tau = x.clone().slice([0..3, 0..2, 0..1]).reshape([3, 2]);
+    zeros(status(op::HouseholderProductOp, (x, tau)).unwrap().1, 3);
 }

@@ -1,4 +1,4 @@
-//! The `_jvp` functions: `⟨w, J v⟩ = ⟨Jᵀ w, v⟩`.
+//! Tangents of the functions of `op`: `⟨w, J v⟩ = ⟨Jᵀ w, v⟩`.
 
 use burn_autodiff::Autodiff;
 use burn_t4a::BurnT4a;
@@ -22,32 +22,47 @@ fn both<const D: usize, const E: usize>(x: Tensor<AD, D>, y: Tensor<AD, E>) -> T
 
 type Rule = Box<dyn Fn(Vec<T3>, Vec<T3>) -> (Tensor<AD, 1>, Tensor<AD, 1>)>;
 
-/// Value and tangent of a function of two matrices, as vectors.
-fn of_two(f: impl Fn(T3, T3, T3, T3) -> Result<(T3, T3)> + 'static) -> Rule {
-    Box::new(move |a, da| {
-        let [a, b] = a.try_into().unwrap();
-        let [da, db] = da.try_into().unwrap();
-        let (x, dx) = f(a, b, da, db).unwrap();
-        (flat(x), flat(dx))
-    })
-}
-
 fn svd_flat(out: Svd<T3>) -> Tensor<AD, 1> {
     both(out.s, both(out.u, out.vh))
 }
 
-/// Value and tangent of a function of one matrix, as vectors.
+/// Value and tangent of a function, as vectors: function, operands from the list of tensors, and the vector of its
+/// results. The default operands are the tensors, the default result is one tensor.
 macro_rules! along {
-    (|$x:ident, $dx:ident| $call:expr, $out:pat_param => $flat:expr) => {
-        Box::new(|mut a, mut da| {
-            let ($x, $dx): (T3, T3) = (a.swap_remove(0), da.swap_remove(0));
-            let (value, tangent) = $call.unwrap();
+    ($op:expr, |$x:ident| $operands:expr, $out:pat_param => $flat:expr) => {
+        Box::new(move |a, da| {
+            let of = |$x: Vec<T3>| $operands;
+            let (value, tangent) = jvp($op, of(a), of(da)).unwrap();
             let $out = value;
             let value = $flat;
             let $out = tangent;
             (value, $flat)
         })
     };
+    ($op:expr, $out:pat_param => $flat:expr) => {
+        along!($op, |x| one(x), $out => $flat)
+    };
+    ($op:expr, |$x:ident| $operands:expr) => {
+        along!($op, |$x| $operands, y => flat(y))
+    };
+    ($op:expr) => {
+        along!($op, |x| one(x), y => flat(y))
+    };
+}
+
+fn one(x: Vec<T3>) -> T3 {
+    let [x] = x.try_into().unwrap();
+    x
+}
+
+fn two(x: Vec<T3>) -> (T3, T3) {
+    let [a, b] = x.try_into().unwrap();
+    (a, b)
+}
+
+fn three(x: Vec<T3>) -> (T3, T3, T3) {
+    let [a, b, c] = x.try_into().unwrap();
+    (a, b, c)
 }
 
 pub(crate) struct Row {
@@ -66,114 +81,100 @@ pub(crate) fn rules() -> Vec<Row> {
     let mut add = |name, shapes: &[[usize; 3]], kind, rule: Rule| {
         rules.push(Row { name, shapes: shapes.to_vec(), kind, rule });
     };
-    add("svd", &[TALL], General, along!(|x, v| svd_jvp(x, v), out => svd_flat(out)));
-    add("svd_full", &[TALL], General, along!(|x, v| svd_full_jvp(x, v), out =>
+    add("svd", &[TALL], General, along!(op::SvdOp::THIN, out => svd_flat(out)));
+    add("svd_full", &[TALL], General, along!(op::SvdOp::FULL, out =>
         both(out.s, both(out.u.narrow(2, 0, 3), out.vh))));
-    add("svd_truncated", &[TALL], General,
-        along!(|x, v| svd_truncated_jvp(x, v, &Truncation::new().max_dim(2)), out => svd_flat(out)));
-    add("low_rank", &[TALL], General, along!(|x, v| low_rank_jvp(x, v, 2), y => flat(y)));
-    add("svdvals", &[TALL], General, along!(|x, v| svdvals_jvp(x, v), s => flat(s)));
-    add("qr", &[TALL], General, along!(|x, v| qr_jvp(x, v), out => both(out.q, out.r)));
-    add("qr_complete", &[TALL], General, along!(|x, v| qr_complete_jvp(x, v), out =>
+    let truncated = op::SvdTruncatedOp {
+        truncation: Truncation::new().max_dim(2),
+        degeneracy: Degeneracy::DEFAULT,
+    };
+    add("svd_truncated", &[TALL], General, along!(truncated, out => svd_flat(out.kept)));
+    add("low_rank", &[TALL], General, along!(op::LowRankOp { rank: 2 }));
+    add("svdvals", &[TALL], General, along!(op::SvdvalsOp));
+    add("qr", &[TALL], General, along!(op::QrOp::THIN, out => both(out.q, out.r)));
+    add("qr_complete", &[TALL], General, along!(op::QrOp::COMPLETE, out =>
         both(out.q.narrow(2, 0, 3), out.r)));
-    add("qr_pivoted", &[TALL], General, along!(
-        |x, v| qr_pivoted_jvp(x, v).map(|(out, moved, _)| (out, moved)), out => both(out.q, out.r)));
-    add("lq", &[TALL], General, along!(|x, v| lq_jvp(x, v), (l, q) => both(l, q)));
-    add("ql", &[TALL], General, along!(|x, v| ql_jvp(x, v), (q, l) => both(q, l)));
-    add("rq", &[TALL], General, along!(|x, v| rq_jvp(x, v), (r, q) => both(r, q)));
-    add("lu", &[TALL], General, along!(
-        |x, v| lu_jvp(x, v).map(|(out, moved)| ((out.l, out.u), moved)), (l, u) => both(l, u)));
-    add("lu_full", &[TALL], General, along!(
-        |x, v| lu_full_jvp(x, v).map(|(out, moved, _)| ((out.l, out.u), moved)),
-        (l, u) => both(l, u)));
-    add("lu_factor", &[SQUARE], Regular, along!(
-        |x, v| lu_factor_jvp(x, v).map(|(factors, moved)| (factors.packed, moved)), y => flat(y)));
-    add("lu_solve", &[SQUARE, [2, 4, 2]], Regular, of_two(|a, b, da, db| {
-        let (factors, moved) = lu_factor_jvp(a, da)?;
-        lu_solve_jvp(&factors, b, moved, db, TriangleOp::Transpose)
+    add("qr_pivoted", &[TALL], General,
+        along!(op::QrPivotedOp::THIN, (out, _) => both(out.q, out.r)));
+    add("lq", &[TALL], General, along!(op::LqOp, (l, q) => both(l, q)));
+    add("ql", &[TALL], General, along!(op::QlOp, (q, l) => both(q, l)));
+    add("rq", &[TALL], General, along!(op::RqOp, (r, q) => both(r, q)));
+    add("lu", &[TALL], General, along!(op::LuOp, out => both(out.l, out.u)));
+    add("lu_full", &[TALL], General, along!(op::LuFullOp, (out, _) => both(out.l, out.u)));
+    add("lu_factor", &[SQUARE], Regular, along!(op::LuFactorOp::PARTIAL, out => flat(out.packed)));
+    add("lu_solve", &[SQUARE, [2, 4, 2]], Regular, Box::new(|x, v| {
+        let ((a, b), (da, db)) = (two(x), two(v));
+        let (factors, moved) = jvp(op::LuFactorOp::PARTIAL, a, da).unwrap();
+        let solve = op::LuSolveOp::new(&factors, TriangleOp::Transpose);
+        let (x, dx) = jvp(solve, (factors.packed.clone(), b), (moved.packed, db)).unwrap();
+        (flat(x), flat(dx))
     }));
-    add("svd_left_dims", &[TALL], General, along!(
-        |x, v| svd_left_dims_jvp::<_, T3, T3, T2>(x, v, &[2, 0], Some(&Truncation::new().max_dim(3))),
-        (u, s, vh) => both(s, both(u, vh))));
-    add("qr_left_dims", &[TALL], General, along!(
-        |x, v| qr_left_dims_jvp::<_, T3, T3, T2>(x, v, &[2, 1]), (q, r) => both(q, r)));
-    add("eigh_left_dims", &[[2, 2, 4]], General, along!(
-        |x, v| eigh_left_dims_jvp::<_, T3, T3>(x, v, &[1, 0]), (e, v) => both(e, v)));
+    let keep = Truncation::new().max_dim(3);
+    add("svd_left_dims", &[TALL], General, Box::new(move |x, v| {
+        let op = op::SvdLeftDimsOp { left: &[2, 0], truncation: Some(&keep) };
+        let flat = |(u, s, vh): (T3, Tensor<AD, 1>, T2)| both(s, both(u, vh));
+        let (out, moved) = jvp(op, one(x), one(v)).unwrap();
+        (flat(out), flat(moved))
+    }));
+    add("qr_left_dims", &[TALL], General,
+        along!(op::QrLeftDimsOp { left: &[2, 1] }, (q, r) => both::<3, 2>(q, r)));
+    add("eigh_left_dims", &[[2, 2, 4]], General,
+        along!(op::EighLeftDimsOp { left: &[1, 0] }, (e, v) => both::<1, 3>(e, v)));
     add("polar_left_dims", &[[2, 2, 3]], General, along!(
-        |x, v| polar_left_dims_jvp::<_, T3, T2>(x, v, &[0, 1], Side::Right), (u, p) => both(u, p)));
+        op::PolarLeftDimsOp { left: &[0, 1], side: Side::Right }, (u, p) => both::<3, 2>(u, p)));
     add("eigh", &[SQUARE], Positive,
-        along!(|x, v| eigh_jvp(x, v), out => both(out.values, out.vectors)));
-    add("eigvalsh", &[SQUARE], Positive, along!(|x, v| eigvalsh_jvp(x, v), e => flat(e)));
-    add("cholesky", &[SQUARE], Positive, along!(|x, v| cholesky_jvp(x, v), l => flat(l)));
-    add("cholesky_upper", &[SQUARE], Positive,
-        along!(|x, v| cholesky_upper_jvp(x, v), u => flat(u)));
+        along!(op::EighOp::DEFAULT, out => both(out.values, out.vectors)));
+    add("eigvalsh", &[SQUARE], Positive, along!(op::EigvalshOp));
+    add("cholesky", &[SQUARE], Positive, along!(op::CholeskyOp));
+    add("cholesky_upper", &[SQUARE], Positive, along!(op::CholeskyUpperOp));
     add("polar", &[TALL], General,
-        along!(|x, v| polar_jvp(x, v, Side::Right), out => both(out.u, out.p)));
-    add("expm", &[SQUARE], General, along!(|x, v| expm_jvp(x, v), y => flat(y)));
-    add("logm", &[SQUARE], Regular, along!(|x, v| logm_jvp(x, v), y => flat(y)));
-    add("sqrtm", &[SQUARE], Regular, along!(|x, v| sqrtm_jvp(x, v), y => flat(y)));
+        along!(op::PolarOp { side: Side::Right }, out => both(out.u, out.p)));
+    add("expm", &[SQUARE], General, along!(op::ExpmOp));
+    add("logm", &[SQUARE], Regular, along!(op::LogmOp));
+    add("sqrtm", &[SQUARE], Regular, along!(op::SqrtmOp));
     add("hermitian_function", &[SQUARE], Positive,
-        along!(|x, v| hermitian_function_jvp(x, v, Elementary::Exp), y => flat(y)));
+        along!(op::HermitianFunctionOp { function: Elementary::Exp }));
     add("svd_function", &[TALL], General,
-        along!(|x, v| svd_function_jvp(x, v, Elementary::Pow(0.5)), y => flat(y)));
-    add("inv", &[SQUARE], Regular, along!(|x, v| inv_jvp(x, v), y => flat(y)));
-    add("pinv", &[TALL], General, along!(|x, v| pinv_jvp(x, v, None), y => flat(y)));
-    add("det", &[SQUARE], Regular, along!(|x, v| det_jvp(x, v), y => flat(y)));
-    add("slogdet", &[SQUARE], Regular,
-        along!(|x, v| slogdet_jvp(x, v), (sign, log) => both(sign, log)));
+        along!(op::SvdFunctionOp { function: Elementary::Pow(0.5) }));
+    add("inv", &[SQUARE], Regular, along!(op::InvOp));
+    add("pinv", &[TALL], General, along!(op::PinvOp { rtol: None }));
+    add("det", &[SQUARE], Regular, along!(op::DetOp));
+    add("slogdet", &[SQUARE], Regular, along!(op::SlogdetOp, (sign, log) => both(sign, log)));
     add("eig", &[SQUARE], General,
-        along!(|x, v| eig_jvp(x, v), out => both(out.values.re(), out.values.im())));
-    add("eigvals", &[SQUARE], General,
-        along!(|x, v| eigvals_jvp(x, v), out => both(out.re(), out.im())));
-    add("solve", &[SQUARE, [2, 4, 2]], Regular, of_two(solve_jvp));
+        along!(op::EigOp::DEFAULT, out => both(out.values.re(), out.values.im())));
+    add("eigvals", &[SQUARE], General, along!(op::EigvalsOp, out => both(out.re(), out.im())));
+    add("solve", &[SQUARE, [2, 4, 2]], Regular, along!(op::SolveOp, |x| two(x)));
     add("solve_triangular", &[SQUARE, [2, 4, 2]], Regular,
-        of_two(|a, b, da, db| solve_triangular_jvp(a, b, da, db, Triangle::LOWER)));
-    add("lyapunov", &[SQUARE, SQUARE], Regular, of_two(lyapunov_jvp));
-    add("lyapunov_positive", &[SQUARE, SQUARE], Positive, of_two(lyapunov_positive_jvp));
-    add("sylvester", &[SQUARE, SQUARE, SQUARE], Regular, Box::new(|x, v| {
-        let out = sylvester_jvp(x.try_into().unwrap(), v.try_into().unwrap());
-        let (y, dy) = out.unwrap();
-        (flat(y), flat(dy))
-    }));
-    add("lstsq", &[TALL, [2, 5, 2]], General, of_two(lstsq_jvp));
+        along!(op::SolveTriangularOp { triangle: Triangle::LOWER }, |x| two(x)));
+    add("lyapunov", &[SQUARE, SQUARE], Regular, along!(op::LyapunovOp, |x| two(x)));
+    add("lyapunov_positive", &[SQUARE, SQUARE], Positive,
+        along!(op::LyapunovPositiveOp, |x| two(x)));
+    add("sylvester", &[SQUARE, SQUARE, SQUARE], Regular, along!(op::SylvesterOp, |x| three(x)));
+    add("lstsq", &[TALL, [2, 5, 2]], General, along!(op::LstsqOp, |x| two(x)));
     add("lstsq_min_norm", &[TALL, [2, 5, 2]], General,
-        of_two(|a, b, da, db| lstsq_min_norm_jvp(a, b, da, db, None)));
-    add("lstsq_residuals", &[TALL, [2, 5, 2], [2, 3, 2]], General, Box::new(|x, v| {
-        let out = lstsq_residuals_jvp(x.try_into().unwrap(), v.try_into().unwrap());
-        let (y, dy) = out.unwrap();
-        (flat(y), flat(dy))
-    }));
-    add("solve_right", &[SQUARE, [2, 2, 4]], Regular, of_two(solve_right_jvp));
-    add("matrix_power", &[SQUARE], Regular, along!(|x, v| matrix_power_jvp(x, v, -3), y => flat(y)));
-    add("matrix_norm", &[TALL], General,
-        along!(|x, v| matrix_norm_jvp(x, v, Norm::Inf), y => flat(y)));
-    add("norm", &[TALL], General, along!(|x, v| norm_jvp(x, v), y => {
-        let y: Tensor<AD, 1> = y;
-        flat(y)
-    }));
-    add("cond", &[SQUARE], Regular, along!(|x, v| cond_jvp(x, v, Norm::One), y => flat(y)));
-    add("cond", &[TALL], General, along!(|x, v| cond_jvp(x, v, Norm::Two), y => flat(y)));
-    add("solve_triangular_right", &[SQUARE, [2, 2, 4]], Regular, of_two(|a, b, da, db| {
-        solve_triangular_right_jvp(a, b, da, db, Triangle::UPPER.adjoint())
-    }));
-    add("tensorsolve", &[[1, 4, 4], [1, 1, 4]], Regular, of_two(|a, b, da, db| {
-        let four = |x: T3| x.reshape([2, 2, 2, 2]);
-        let two = |x: T3| x.reshape([2, 2]);
-        let out: (T2, T2) = tensorsolve_jvp(four(a), two(b), four(da), two(db))?;
-        Ok((out.0.unsqueeze(), out.1.unsqueeze()))
-    }));
-    add("tensorinv", &[[1, 4, 4]], Regular, along!(
-        |x, v| {
-            let four = |x: T3| x.reshape([2, 2, 2, 2]);
-            tensorinv_jvp(four(x), four(v), 2)
-        }, y => flat(y)));
-    add("householder_product", &[TALL, [2, 1, 2]], General, Box::new(|x, v| {
-        let row = |x: &T3| x.clone().reshape([2, 2]);
-        let (v, x) = (v, x);
-        let out = householder_product_jvp(x[0].clone(), row(&x[1]), v[0].clone(), row(&v[1]));
-        let (y, dy) = out.unwrap();
-        (flat(y), flat(dy))
-    }));
+        along!(op::LstsqMinNormOp { rtol: None }, |x| two(x)));
+    add("lstsq_residuals", &[TALL, [2, 5, 2], [2, 3, 2]], General,
+        along!(op::LstsqResidualsOp, |x| three(x)));
+    add("solve_right", &[SQUARE, [2, 2, 4]], Regular, along!(op::SolveRightOp, |x| two(x)));
+    add("solve_triangular_right", &[SQUARE, [2, 2, 4]], Regular,
+        along!(op::SolveTriangularRightOp { triangle: Triangle::UPPER.adjoint() }, |x| two(x)));
+    add("matrix_power", &[SQUARE], Regular, along!(op::MatrixPowerOp { k: -3 }));
+    add("matrix_norm", &[TALL], General, along!(op::MatrixNormOp { norm: Norm::Inf }));
+    add("norm", &[TALL], General, along!(op::NormOp, y => flat::<1>(y)));
+    add("cond", &[SQUARE], Regular, along!(op::CondOp { norm: Norm::One }));
+    add("cond", &[TALL], General, along!(op::CondOp { norm: Norm::Two }));
+    add("rcond", &[SQUARE], Regular, along!(op::RcondOp));
+    add("tensorsolve", &[[1, 4, 4], [1, 1, 4]], Regular, along!(op::TensorsolveOp, |x| {
+        let (a, b) = two(x);
+        (a.reshape([2, 2, 2, 2]), b.reshape([2, 2]))
+    }, x => flat::<2>(x)));
+    add("tensorinv", &[[1, 4, 4]], Regular,
+        along!(op::TensorinvOp { left: 2 }, |x| one(x).reshape([2, 2, 2, 2])));
+    add("householder_product", &[TALL, [2, 1, 2]], General,
+        along!(op::HouseholderProductOp, |x| {
+            let (v, tau) = two(x);
+            (v, tau.reshape([2, 2]))
+        }));
     rules
 }
 
@@ -207,7 +208,7 @@ fn tangents_are_the_transpose_of_cotangents() {
 #[test]
 fn a_tangent_of_another_shape_is_an_error() {
     let a = tensor::<BurnT4a, 3>(numbers(1, 8), [2, 2, 2]);
-    let error = svd_jvp(a.clone(), a.narrow(0, 0, 1)).unwrap_err();
+    let error = jvp(op::SvdOp::THIN, a.clone(), a.narrow(0, 0, 1)).unwrap_err();
     assert!(matches!(error, LinalgError::Tensor(_)), "{error}");
 }
 
@@ -217,7 +218,7 @@ fn a_tangent_of_another_dtype_is_an_error() {
     let a = tensor::<AD, 3>(data(1, 0, [2, 2, 2], Kind::Regular), [2, 2, 2]);
     let v = a.clone() * 0.5;
     let of = |a: &T3, b: &T3, da: &T3, db: &T3| {
-        solve_jvp(a.clone(), b.clone(), da.clone(), db.clone()).err()
+        jvp(op::SolveOp, (a.clone(), b.clone()), (da.clone(), db.clone())).err()
     };
     let single = |x: &T3| x.clone().cast(F32);
     for error in [
@@ -225,7 +226,7 @@ fn a_tangent_of_another_dtype_is_an_error() {
         of(&a, &a, &v, &single(&v)),
         of(&a, &single(&a), &v, &v),
         of(&single(&a), &single(&a), &v, &v),
-        svd_jvp(a.clone(), single(&v)).err(),
+        jvp(op::SvdOp::THIN, a.clone(), single(&v)).err(),
     ] {
         assert!(matches!(error, Some(LinalgError::Tensor(_))), "{error:?}");
     }

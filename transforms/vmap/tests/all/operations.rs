@@ -100,7 +100,7 @@ rows! { on Operations:
         (x, grads((a, b), |a, b| linalg::solve(definite(a), b).unwrap()))
     }
     tangents_of_svd(a: Tensor<B, 2> = [3, 2], da: Tensor<B, 2> = [3, 2]) -> (Tensor<B, 1>, Tensor<B, 1>) {
-        linalg::svdvals_jvp(a, da).unwrap()
+        linalg::jvp(linalg::op::SvdvalsOp, a, da).unwrap()
     }
     contracted(a: Tensor<B, 2> = [2, 3], b: Tensor<B, 2> = [3, 4]) -> (Tensor<B, 2>, (Tensor<B, 2>, Tensor<B, 2>)) {
         let c = einsum("ij,jk->ki", (&a, &b)).unwrap();
