@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use t4a_einsum::EinsumError;
 use t4a_linalg::LinalgError;
 use t4a_operations::OperationError;
+use t4a_scan::ScanError;
+use t4a_structured::StructuredError;
 use t4a_tensor::TensorError;
 
 use crate::denormals::Denormals;
@@ -114,20 +116,69 @@ fn of_einsum(error: &EinsumError) -> Status {
     }
 }
 
+fn of_scan(error: &ScanError) -> Status {
+    match error {
+        ScanError::Tensor(error) => of_tensor(error),
+        ScanError::Einsum(error) => of_einsum(error),
+        _ => Status::Argument,
+    }
+}
+
+fn of_structured(error: &StructuredError) -> Status {
+    match error {
+        StructuredError::Tensor(error) => of_tensor(error),
+        StructuredError::Einsum(error) => of_einsum(error),
+        StructuredError::Linalg(error) => of_linalg(error),
+        StructuredError::LengthMismatch { .. } | StructuredError::Shape { .. } => Status::Shape,
+        StructuredError::DType { .. } => Status::Dtype,
+        _ => Status::Argument,
+    }
+}
+
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
-        let mut batch = None;
         let status = match &error {
             OperationError::Tensor(error) => of_tensor(error),
             OperationError::Einsum(error) => of_einsum(error),
-            OperationError::Linalg(error) => {
-                batch = error.batch();
-                of_linalg(error)
-            }
+            OperationError::Linalg(error) => of_linalg(error),
+            OperationError::Scan(error) => of_scan(error),
+            OperationError::Structured(error) => of_structured(error),
             _ => Status::Argument,
         };
-        Self { status, text: error.to_string(), batch }
+        let batch = match &error {
+            OperationError::Linalg(error)
+            | OperationError::Structured(StructuredError::Linalg(error)) => error.batch(),
+            _ => None,
+        };
+        Self { status, text: advised(error.to_string()), batch }
     }
+}
+
+/// Clauses of errors that name functions of Rust, and clauses with the options of operations as values.
+const ADVICE: [(&str, &str); 5] = [
+    ("; the `_ex` form continues with the others", ""),
+    (
+        "set `separable` in the Degeneracy of `svd_with` or `eigh_with`",
+        "set the option `separable` of the factorisation",
+    ),
+    (
+        "the Degeneracy of `svd_with` and `eigh_with` sets the tolerance and this check",
+        "the options `tolerance` and `check_gauge` of the factorisation set the width of ties and this check",
+    ),
+    (
+        "`Einsum::memory`, `BackendConfig::einsum_memory` or `T4A_EINSUM_MEMORY` sets the budget",
+        "the option `memory` or the environment variable `T4A_EINSUM_MEMORY` sets the budget",
+    ),
+    ("; `cast` one of them", "; convert one of them"),
+];
+
+/// The text of an error with advice for programs in other languages.
+fn advised(text: String) -> String {
+    let replaced = |text: String, (from, to): &(&str, &str)| match text.contains(from) {
+        true => text.replace(from, to),
+        false => text,
+    };
+    ADVICE.iter().fold(text, replaced)
 }
 
 impl From<TensorError> for Failure {

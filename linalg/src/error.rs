@@ -146,11 +146,8 @@ pub enum LinalgError {
         /// Index of the matrix in the batch.
         batch: usize,
     },
-    /// The function, or its derivative, is not finite at an eigenvalue.
-    #[error(
-        "{op}: the function is not finite at an eigenvalue of matrix {batch}; adding a multiple of the unit \
-         matrix shifts its eigenvalues"
-    )]
+    /// The function, or its derivative, is not finite at an eigenvalue, or at a singular value.
+    #[error("{op}: the function, or its derivative, is not finite at {}", outside(op, *.batch))]
     OutsideDomain {
         /// Name of the operation.
         op: &'static str,
@@ -251,11 +248,21 @@ impl LinalgError {
     }
 }
 
+/// Place where a function of matrices is not finite.
+fn outside(op: &str, batch: usize) -> String {
+    match op {
+        "svd_function" => format!("a singular value of matrix {batch}"),
+        _ => format!(
+            "an eigenvalue of matrix {batch}; adding a multiple of the unit matrix shifts its eigenvalues"
+        ),
+    }
+}
+
 /// Info code of an equation without a unique solution.
 pub const COMMON_EIGENVALUE: i32 = -6;
 /// Info code of a matrix with an eigenvalue on the negative real axis.
 pub const NEGATIVE_EIGENVALUE: i32 = -5;
-/// Info code of a matrix with an eigenvalue at which the function is not finite.
+/// Info code of a matrix with an eigenvalue or singular value at which the function is not finite.
 pub const OUTSIDE_DOMAIN: i32 = -4;
 /// Info code of a result beyond the range of the type.
 pub const OVERFLOW: i32 = -3;
@@ -309,6 +316,7 @@ mod tests {
             ),
             (LinalgError::Singular { op, batch, index: 1 }, "`pinv`"),
             (LinalgError::RankDeficient { op, batch, rank: 1, required: 2 }, "`lstsq_min_norm`"),
+            (LinalgError::OutsideDomain { op, batch }, "eigenvalue of matrix 3; adding a multiple"),
             (LinalgError::SplitTie { op, batch }, "`svd_function`"),
             (
                 LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: 0.0 },
@@ -320,5 +328,7 @@ mod tests {
             assert!(text.starts_with("solve: ") && text.contains(remedy), "{text}");
             assert_eq!(text.contains("matrix 3"), error.batch().is_some(), "{text}");
         }
+        let text = LinalgError::OutsideDomain { op: "svd_function", batch }.to_string();
+        assert!(text.ends_with("at a singular value of matrix 3"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use t4a_algebra::message::LIMIT;
 const INDEPENDENT: [&str; 2] = ["transforms/jit", "gpu/kernels"];
 
 /// Longest texts of functions that format several fields.
-const FUNCTIONS: [(&str, usize); 10] = [
+const FUNCTIONS: [(&str, usize); 11] = [
     ("short", 96),
     ("long", 400),
     ("differing", 150),
@@ -20,6 +20,7 @@ const FUNCTIONS: [(&str, usize); 10] = [
     ("wrong_source", 50),
     ("Bytes", 26),
     ("memory_limit", 115),
+    ("outside", 110),
 ];
 
 /// Greatest length of a field of this type; `None` if it has no bound. Static texts are names of operations and
