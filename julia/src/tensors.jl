@@ -23,11 +23,16 @@ strided(x::Adjoint{T,<:StridedMatrix{T}}) where {T<:Real} = PermutedDimsArray(pa
 strided(x::AbstractArray) = collect(x)
 
 # Order of the axes: unchanged, or for a stack of matrices `[rows, columns, batch...]` that of the library,
-# `[batch..., rows, columns]`.
+# `[batch..., rows, columns]`, and for one of permutations `[n, batch...]` `[batch..., n]`.
 @enum Order plain matrices
 
-in_order(x::AbstractArray, order::Order) =
-    order == plain || ndims(x) <= 2 ? x : PermutedDimsArray(x, (3:ndims(x)..., 1, 2))
+# Number of axes of an example: two of a matrix, one of a permutation.
+axes_of(element) = element <: Integer ? 1 : 2
+
+function in_order(x::AbstractArray, order::Order)
+    own = axes_of(eltype(x))
+    order == plain || ndims(x) <= own ? x : PermutedDimsArray(x, (own+1:ndims(x)..., 1:own...))
+end
 
 # An array with its DLPack description, which refers to the memory of `sizes` and `steps`.
 struct Described
@@ -55,9 +60,10 @@ function TensorMeta(x::AbstractArray, order::Order)
 end
 
 function allocated(meta::TensorMeta, order::Order)
-    shape = meta.shape[1:meta.rank]
-    if order == matrices && meta.rank > 2
-        shape = (shape[end-1:end]..., shape[1:end-2]...)
+    shape, element = meta.shape[1:meta.rank], ELEMENTS[meta.dtype]
+    own = axes_of(element)
+    if order == matrices && meta.rank > own
+        shape = (shape[end-own+1:end]..., shape[1:end-own]...)
     end
-    return Array{ELEMENTS[meta.dtype]}(undef, shape...)
+    return Array{element}(undef, shape...)
 end

@@ -1,5 +1,7 @@
 """Sources of the Julia package, without Julia: they parse, and the interface is that of the header."""
 
+import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -94,3 +96,92 @@ def test_exports_exist():
     exported = re.search(r"^export (.*)$", text, flags=re.M)[1].split(", ")
     for name in exported:
         assert re.search(rf"^(function |mutable struct |struct |){name}\b", text, flags=re.M), name
+
+
+TEXT = (FOLDER / "src/functions.jl").read_text()
+C_PROGRAM = FOLDER.parent / "capi/tests/c/julia.c"
+
+
+def choices():
+    """Text of the values of keyword arguments, the default first."""
+    body = TEXT[TEXT.index("const CHOICES") :].split("\n)\n")[0]
+    return {
+        name: [json.loads(f'"{text}"') for text in re.findall(r'=> "((?:[^"\\]|\\.)*)"', pairs)]
+        for name, pairs in re.findall(r"^    :(\w+) => \[(.*)\],$", body, flags=re.M)
+    }
+
+
+def rows():
+    """Name, number of arrays, text of the operation and forms of results of each function of matrices."""
+    ties = dict(re.findall(r'^const (TIES\w*) = """(.*)"""$', TEXT, flags=re.M))
+    found = re.findall(r'MatrixFunction\(:(\w+), (\d),\s+"""(.*?)""", \(([\w, ]*)\), ', TEXT, flags=re.S)
+    assert len(found) == len(re.findall(r"MatrixFunction\(:", TEXT)) > 25
+    for name, arrays, text, forms in found:
+        text = re.sub(r"\$(\w+)", lambda match: ties[match[1]], text)
+        yield name, int(arrays), text, [form.strip() for form in forms.split(",") if form.strip()]
+
+
+def texts(text):
+    """The text with defaults, and with every other value of each keyword argument."""
+    known = choices()
+    values = {name: known.get(name, ["null"]) for name in re.findall(r"<(\w+)>", text)}
+    values |= {name: own for name, own in {"rank": ["1"], "f": ['"exp"', '"ln"', '{"pow":2.0}']}.items() if name in values}
+    filled = lambda chosen: re.sub(r"<(\w+)>", lambda match: chosen[match[1]], text)
+    first = {name: own[0] for name, own in values.items()}
+    numbers = {"rtol": "0.1", "tolerance": "0.1", "broadening": "0.1"}
+    others = [(name, value) for name, own in values.items() for value in own[1:]]
+    others += [(name, numbers[name]) for name in values if name in numbers]
+    return [filled(first), *(filled(first | {name: value}) for name, value in others)]
+
+
+ROWS = list(rows())
+
+
+def test_the_table_has_every_operation_of_matrices():
+    source = (FOLDER.parent / "linalg/src/table/mod.rs").read_text()
+    names = re.findall(r"^    (\w+)\(crate::", source[source.rindex("operations! {") :].split("\n}\n")[0], flags=re.M)
+    known = {re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower() for name in names}
+    assert {next(iter(json.loads(texts(text)[0]))) for _, _, text, _ in ROWS} | {"cholesky"} == known
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_operations_are_those_of_the_function_in_python(row):
+    np, tn = pytest.importorskip("numpy"), pytest.importorskip("t4a.numpy")
+    from t4a import Op
+
+    name, arrays, text, forms = row
+    rng = np.random.default_rng(6)
+    square = rng.normal(size=(arrays, 2, 3, 3))
+    operands = [x @ x.swapaxes(-1, -2) + np.eye(3) for x in square]
+    function = getattr(tn, name)
+    own, further = inspect.signature(function).parameters, {"rank": 1, "f": "exp"}
+    placeholders = re.findall(r"<(\w+)>", text)
+    assert {"function" if x == "f" else x for x in placeholders} <= set(own)
+    want = function(*operands, *(further[x] for x in placeholders if x in further))
+    want = want if isinstance(want, tuple) else (want,)
+    for i, own in enumerate(texts(text)):
+        for is_complex in (False, True):
+            op = Op.of({"linalg": {"op": json.loads(own), "complex": is_complex}})
+            found = tn.apply(op, *(x.astype(complex) if is_complex else x for x in operands))
+            shapes = {"whole": (2, 3, 3), "row": (2, 1, 3), "number": (2, 1, 1), "permutation": (2, 3)}
+            assert [x.shape for x in found] == [shapes[form] for form in forms[: len(found)]]
+            assert all((x.dtype.kind == "i") == (form == "permutation") for x, form in zip(found, forms))
+            if i == 0 and not is_complex:
+                assert len(found) == len(want)
+                for x, y in zip(found, want):
+                    np.testing.assert_array_equal(x.reshape(y.shape), y)
+
+
+def test_the_program_in_c_runs_the_operations_of_the_table():
+    strings = re.findall(r'^    MATRICES\("((?:[^"\\]|\\.)*)", (\d)\)', C_PROGRAM.read_text(), flags=re.M)
+    found = [(json.loads(f'"{text}"'), int(arrays)) for text, arrays in strings]
+    assert found == [(texts(text)[0], arrays) for _, arrays, text, _ in ROWS]
+
+
+def test_functions_are_those_of_python():
+    tn = pytest.importorskip("t4a.numpy")
+    names = set(re.findall(r"^(?:function )?(\w+)\([^)]*::(?:AbstractArray|AbstractMatrix|Vararg)[^)]*\)", TEXT, flags=re.M))
+    names |= {name for name, *_ in ROWS} | set(re.findall(r'^    \(:(\w+), "', TEXT, flags=re.M))
+    assert len(names) > 50 and {name for name in names if not hasattr(tn, name)} == set()
+    mentioned = set(re.findall(r"`(?:T4A\.)?(\w+)`", (FOLDER / "README.md").read_text()))
+    assert names <= mentioned, names - mentioned

@@ -44,9 +44,9 @@ def read(row):
 
 
 def vjp_of(op, operands):
-    """The vjp with the cotangents of all results, as an operation."""
+    """The vjp with the cotangents of all results but indices, which follow the others, as an operation."""
     results = op.results([(x.shape, str(x.dtype)) for x in operands])
-    given = [not name.startswith("int") for _, name in results]
+    given = [True for _, name in results if not name.startswith("int")]
     return op.vjp(given, [np.issubdtype(x.dtype, np.inexact) for x in operands])
 
 

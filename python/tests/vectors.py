@@ -57,6 +57,29 @@ def operations(rng):
     yield "log_partition", Op.of({"log_partition": {"lengths": [3, 2]}}), [noise(2, 3, 2), noise(2, 2)]
     yield "softmax", Op.of({"softmax": {"axis": 1}}), [noise(2, 3)]
     yield "cross_entropy", Op.of({"cross_entropy": None}), [noise(3, 4), np.array([0, 3, 1])]
+    for name, make in (("", noise), ("_complex", complex_noise)):
+        is_complex, square = bool(name), make(2, 3, 3) + 4 * np.eye(3)
+        positive, wide = square @ square.conj().swapaxes(-1, -2), make(2, 3, 4)
+        for op, options, *operands in (
+            ("lq", None, wide), ("qr_pivoted", {"columns": "thin"}, wide), ("lu_factor", {"pivoting": "partial"}, make(2, 4, 3)),
+            ("polar", {"side": "right"}, square), ("low_rank", {"rank": 2}, wide), ("svd_function", {"function": {"pow": 3.0}}, wide),
+            ("hermitian_function", {"function": {"pow": 0.5}}, positive), ("hermitian_function", {"function": "exp"}, positive / 20),
+            ("eigvalsh", None, positive), ("eigvals", None, square), ("slogdet", None, square), ("sqrtm", None, square),
+            ("logm", None, square), ("pinv", {"rtol": None}, wide), ("lstsq", None, make(2, 4, 3), make(2, 4, 2)),
+            ("lstsq_min_norm", {"rtol": None}, wide, make(2, 3, 2)), ("sylvester", None, square, square, make(2, 3, 3)),
+            ("lyapunov_positive", None, positive, make(2, 3, 3)),
+            ("solve_triangular", {"triangle": {"upper": True, "unit": False, "op": "adjoint"}}, square, make(2, 3, 2)),
+        ):  # fmt: skip
+            yield f"{op}{'_exp' if options == {'function': 'exp'} else ''}{name}", linalg({op: options}, is_complex), operands
+    yield "kalman_filter", Op.of({"kalman_filter": None}), [
+        noise(2, 2) / 2, np.eye(2), noise(1, 2), np.eye(1), noise(2, 3, 1), noise(2), np.eye(2),
+    ]  # fmt: skip
+    yield "matrix_recurrence", Op.of({"matrix_recurrence": {"reverse": True, "initial": False}}), [noise(4, 2, 2), noise(4, 2, 3)]
+    scan = {"monoid": {"matrix": "max_plus"}, "axis": 0, "reverse": False, "exclusive": False}
+    yield "matrix_scan", Op.of({"associative_scan": scan}), [noise(4, 2, 2)]
+    for cell, width, operands in (("lstm", 4, 3), ("gru", 3, 2)):
+        options = {"cell": cell, "reverse": False, "bias": operands == 3, "initial": False}
+        yield cell, Op.of({"recurrent": options}), [noise(3, 1, 2 * width), noise(2, 2 * width), noise(2 * width)][:operands]
 
 
 def cotangent(rng, y):
@@ -66,7 +89,8 @@ def cotangent(rng, y):
 
 def row(rng, name, op, operands):
     results = tn.apply(op, *operands)
-    cotangents = [cotangent(rng, y) for y in results]
+    # Index results, which follow the others, have none.
+    cotangents = [cotangent(rng, y) for y in results if np.issubdtype(y.dtype, np.inexact)]
     if name in ("svd_complex", "eigh_complex"):
         # Phases of vectors are arbitrary, so only independent numbers are stored.
         cotangents = [g if np.isrealobj(g) else 0 * g for g in cotangents]
@@ -81,5 +105,9 @@ def row(rng, name, op, operands):
 if __name__ == "__main__":
     rng = np.random.default_rng(11)
     rows = [row(rng, *given) for given in operations(rng)]
+    if len(sys.argv) > 1:
+        # With an argument rows of the file are kept, and new ones appended.
+        old = json.loads(PATH.read_text())
+        rows = old + rows[len(old) :]
     PATH.write_text("[\n" + ",\n".join(json.dumps(x, separators=(",", ":")) for x in rows) + "\n]\n")
     print(len(rows), "rows", PATH.stat().st_size, "bytes", file=sys.stderr)
