@@ -40,6 +40,11 @@ def main():
     back, _ = tn.graded_contract(scaled, vh, (left, right), ((2,), (0,)))
     print(f"\nlargest difference of U S Vh to the pair: {np.abs(back - pair).max():.1e}")
     assert error < 1e-12 and np.abs(back - pair).max() < 1e-12
+
+    _, kept, _, dropped, _, right = tn.graded_svd_truncated(pair, spec, max_dim=4)
+    states = ", ".join(f"{size} of charge {charge}" for charge, size in right.legs[0].sectors)
+    print(f"\nthe four largest values: {states}; error of the truncation {dropped:.3f}")
+    assert abs(dropped**2 + (kept**2).sum() - (s**2).sum()) < 1e-12
     return error
 
 

@@ -4,9 +4,10 @@ import ctypes
 import json
 from ctypes import byref, c_int64, c_size_t, c_void_p, create_string_buffer, sizeof
 from functools import lru_cache
+from operator import index
 
 from ._builtin import builtin
-from ._checks import integer
+from ._checks import integer, integers
 from ._dlpack import Result, borrowed
 from ._library import MAX_RANK, ArgumentError, DLDataType, DtypeError, EinsumOptions, Meta, Operand, ShapeError
 from ._library import UnsupportedError, call, lib, raise_error
@@ -27,6 +28,18 @@ def _dtype(name):
         return DLDataType(*_CODES[str(name)], 1)
     except KeyError:
         raise DtypeError(f"there are no tensors of {name}") from None
+
+
+def labels_as_integers(owner, labels):
+    """Labels of an operand or of the result as a tuple of integers of 64 bits."""
+    try:
+        given = tuple(labels)
+    except TypeError:
+        raise ArgumentError(f"einsum: labels {labels!r} of {owner}: a list of integers is required") from None
+    for label in given:
+        if not hasattr(label, "__index__") or not -(2**63) <= index(label) < 2**63:
+            raise ArgumentError(f"einsum: label {label!r} of {owner}: an integer of 64 bits is required")
+    return tuple(map(index, given))
 
 
 def _flags(flags):
@@ -63,8 +76,11 @@ class Op:
         """A contraction, with an integer label for each axis of each operand and of the result. `optimize`: "greedy",
         "annealing", or the steps of a path as text, "[[0,1],[0,1]]". `memory`: limit in bytes of intermediate tensors, None for none."""
         memory = memory if memory is None else integer("memory", memory, 1)
-        labels, shapes = tuple(map(tuple, labels)), tuple(map(tuple, shapes))
-        return _einsum(labels, shapes, tuple(result), semiring, memory, str(dtype), optimize)
+        labels = tuple(labels_as_integers(f"operand {i}", term) for i, term in enumerate(labels))
+        shapes = tuple(integers(f"shapes[{i}]", shape, 0) for i, shape in enumerate(shapes))
+        if len(labels) != len(shapes):
+            raise ArgumentError(f"einsum: labels of {len(labels)} operands, shapes of {len(shapes)}")
+        return _einsum(labels, shapes, labels_as_integers("the result", result), semiring, memory, str(dtype), optimize)
 
     @property
     def text(self):
@@ -200,7 +216,7 @@ def _einsum(labels, shapes, result, semiring, memory, dtype, optimize):
     kept = []
     for operand, names, sizes in zip(operands, labels, shapes, strict=True):
         if len(names) != len(sizes):
-            raise ShapeError(f"{len(names)} labels for the shape {tuple(sizes)}")
+            raise ShapeError(f"einsum: {len(names)} labels for the shape {tuple(sizes)}")
         arrays = [(c_int64 * len(names))(*x) for x in (names, sizes)]
         kept.append(arrays)
         operand.size, operand.rank = sizeof(Operand), len(names)

@@ -9,7 +9,7 @@ from . import _orders as orders
 from ._calls import Call, joint
 from ._checks import fraction, integer, one_of
 from ._library import ArgumentError, DtypeError, ShapeError, T4aError
-from ._op import Op
+from ._op import Op, labels_as_integers
 
 
 def ties(check_gauge, tolerance, broadening, separable):
@@ -90,6 +90,17 @@ def optima_of(op, of):
     (held,) = json.loads(op.text)["op"].values()
     of = of if isinstance(of, str) else {of[0]: {"k": of[1]}}
     return Op.of({"optimal_assignments": {**held, "of": of}})
+
+
+def integer_labels(subscripts):
+    """Lists of integer labels, those of the result last, as tuples."""
+    try:
+        *operands, result = subscripts
+    except (TypeError, ValueError):
+        required = "a text such as 'ij,jk->ik', or lists of integer labels of the operands and of the result"
+        raise ArgumentError(f"einsum: subscripts={subscripts!r}: {required} is required") from None
+    owners = (*(f"operand {i}" for i in range(len(operands))), "the result")
+    return tuple(map(labels_as_integers, owners, (*operands, result)))
 
 
 def terms(subscripts, shapes):

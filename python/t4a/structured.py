@@ -5,8 +5,9 @@
     array    one row-major matrix per charge of the rows, in ascending order; its rows are those of the combinations
              of sectors of the row legs with this charge, in lexicographic order, its columns likewise
 
-The arrays are ordinary arrays, so sums, gradients and optimisers apply to them. `graded_contract`, `graded_svd`, `graded_qr`,
-`graded_lq`, `graded_polar`, `graded_eigh` and `graded_eig` of `t4a.numpy`, `t4a.jax` and `t4a.torch` take them with their specs.
+The arrays are ordinary arrays, so sums, gradients and optimisers apply to them. `graded_contract`, `graded_svd`,
+`graded_svd_truncated`, `graded_qr`, `graded_lq`, `graded_polar`, `graded_eigh` and `graded_eig` of `t4a.numpy`, `t4a.jax` and
+`t4a.torch` take them with their specs.
 """
 
 import itertools
@@ -253,6 +254,36 @@ def factorisation(x, name, is_complex=False, *ties):
 
 
 @lru_cache(maxsize=256)
+def leading(left, right, kept):
+    """Operations that take the leading `kept` columns of each matrix of U, numbers of each charge of S and rows of each matrix of
+    Vh, whose specs `left` and `right` share a leg; and the specs of their results for U and Vh."""
+    sectors = right.legs[0].sectors
+    starts = itertools.accumulate((size for _, size in sectors), initial=0)
+    bond = Leg([(charge, count) for (charge, _), count in zip(sectors, kept) if count], False, right.legs[0].modulus)
+    targets = Spec([*left.legs[:-1], bond.conj], left.rows, left.flux), Spec([bond, *right.legs[1:]], 1, right.flux)
+    u, s, vh, at = [], [], [], 0
+    for (charge, _), count, start in zip(sectors, kept, starts):
+        if count == 0:
+            continue
+        (a, rows, width), (b, _, columns) = left.matrices[charge], right.matrices[charge]
+        u.append((a, targets[0].matrices[charge][0], [(rows, width, count), (count, 1, 1)]))
+        s.append((start, at, [(count, 1, 1)]))
+        vh.append((b, targets[1].matrices[charge][0], [(count * columns, 1, 1)]))
+        at += count
+    lens = (left.size, targets[0].size), (sum(size for _, size in sectors), at), (right.size, targets[1].size)
+    return *(_moved(*own, moves) for own, moves in zip(lens, (u, s, vh))), *targets
+
+
+def _moved(from_len, to_len, given):
+    """Operation that moves blocks, given by their first elements in both arrays and axes of (size, stride, stride)."""
+    moves, axes = [], []
+    for start, to, block in given:
+        moves.append({"from": start, "to": to, "negative": False, "first": len(axes), "rank": len(block)})
+        axes += [{"size": size, "from": stride, "to": own} for size, stride, own in block]
+    return Op.of({"rearrange": {"plan": {"from_len": from_len, "to_len": to_len, "moves": moves, "axes": axes}}})
+
+
+@lru_cache(maxsize=256)
 def polar(x, side, is_complex=False):
     """Operation that computes the polar decomposition of each matrix of x."""
     if not x.matrices:
@@ -269,11 +300,9 @@ def embedding(x, side):
     own = x.legs[: x.rows] if left else x.legs[x.rows :]
     duals = [leg.conj for leg in own]
     spec = Spec([*own, *duals] if left else [*duals, *own], len(own))
-    moves, axes, start = [], [], 0
+    moves, start = [], 0
     for charge in x.matrices:
         at, size, _ = spec.matrices[charge if left else x.reduced(charge - x.flux)]
-        moves.append({"from": start, "to": at, "negative": False, "first": len(axes), "rank": 1})
-        axes.append({"size": size * size, "from": 1, "to": 1})
+        moves.append((start, at, [(size * size, 1, 1)]))
         start += size * size
-    plan = {"from_len": start, "to_len": spec.size, "moves": moves, "axes": axes}
-    return Op.of({"rearrange": {"plan": plan}}), spec
+    return _moved(start, spec.size, moves), spec

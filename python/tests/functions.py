@@ -29,6 +29,17 @@ def of_svd(t, x):
     return (u * s[..., None, :] ** 2) @ h(u)
 
 
+def of_truncated_svd(t, x):
+    u, s, _, error = t.svd_truncated(x, max_dim=1, check_gauge=False)
+    return (u * s[..., None, :] ** 2) @ h(u), 0 * error
+
+
+def of_graded_truncated_svd(t, x):
+    u, s, vh, _, left, right = t.graded_svd_truncated(x, SPECS[0], max_dim=2, check_gauge=False)
+    product, _ = t.graded_contract(u, vh, (left, right), ((left.rows,), (0,)))
+    return s, product
+
+
 def of_eigh(t, x):
     e, v = t.eigh(x, check_gauge=False)
     return (v * e[..., None, :] ** 2) @ h(v)
@@ -89,6 +100,7 @@ def cases(complex_numbers):
         "einsum": (product("standard"), noise(2, 3), noise(3, 2)),
         "einsum to a number": (lambda t, x, y: t.einsum("ij,ji->", x, y), noise(2, 3), noise(3, 2)),
         "svd": (of_svd, noise(2, 3, 2)),
+        "svd_truncated": (of_truncated_svd, noise(2, 3, 2)),
         "svdvals": (lambda t, x: t.svdvals(x), noise(3, 2)),
         "qr": (lambda t, x: t.qr(x), noise(3, 2)),
         "cholesky": (lambda t, x: t.cholesky(x), positive(3)),
@@ -149,6 +161,7 @@ def cases(complex_numbers):
         "tensorsolve": (lambda t, a, b: t.tensorsolve(a, b), regular(4, 4).reshape(2, 2, 4), noise(2, 2)),
         "tensorinv": (lambda t, x: t.tensorinv(x, 1), regular(4, 4).reshape(4, 2, 2)),
         "graded_svd": (of_graded_svd, noise(SPECS[0].size)),
+        "graded_svd_truncated": (of_graded_truncated_svd, noise(SPECS[0].size)),
         "graded_qr": (lambda t, x: t.graded_qr(x, SPECS[0])[:2], noise(SPECS[0].size)),
         "graded_lq": (lambda t, x: t.graded_lq(x, SPECS[0])[:2], noise(SPECS[0].size)),
         "graded_polar": (lambda t, x: t.graded_polar(x, SQUARE)[:2], noise(SQUARE.size) + np.array([3, 3, 0, 0, 3])),
@@ -182,8 +195,11 @@ def cases(complex_numbers):
     }  # fmt: skip
 
 
+# Functions whose results have sizes that depend on values: not within `jit`, `vmap` and `torch.compile`.
+EAGER = {"graded_svd_truncated"}
 REAL, COMPLEX = cases(False), cases(True)
 ALL = [(name, kind) for kind, all in (("real", REAL), ("complex", COMPLEX)) for name in all]
+COMPILED = [(name, kind) for name, kind in ALL if name not in EAGER]
 
 
 def case(name, kind):

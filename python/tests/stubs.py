@@ -20,6 +20,8 @@ PARAMETERS = {
     "memory": "int | None", "optimize": 'bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any]',
     "k": "int", "n": "int", "axis": "int", "rank": "int", "upper": "bool", "reverse": "bool", "full_matrices": "bool",
     "check_gauge": "bool", "tolerance": "float | None", "broadening": "float | None", "separable": "bool", "rtol": "float | None",
+    "max_dim": "int | None", "min_dim": "int", "cutoff": "float", "relative_cutoff": "float", "discarded_weight": "float",
+    "relative_discarded_weight": "float", "degeneracy": "float", "min_per_sector": "int",
     "function": 'Literal["exp", "log"] | float', "mode": 'Literal["reduced", "complete"]', "pivoting": 'Literal["partial", "full"]',
     "left": "bool", "ord": 'Literal["fro", "nuc"] | float', "p": 'Literal["fro", "nuc"] | float', "ind": "int", "unitriangular": "bool", "trans": 'Literal["N", "T", "C"]', "adjoint": "bool",
     "side": 'Literal["right", "left"]', "lengths": "Sequence[int] | Any | None",
@@ -27,11 +29,14 @@ PARAMETERS = {
 }  # fmt: skip
 SPECS = {"graded_contract": 1, "graded_svd": 2, "graded_qr": 2, "graded_lq": 2, "graded_polar": 1, "graded_eigh": 1, "graded_eig": 1}
 RESULTS = {
-    "graded_svd": 3, "graded_polar": 2, "graded_qr": 2, "graded_lq": 2, "graded_eigh": 2, "graded_eig": 2, "lstm": 2, "svd": 3, "qr": 2, "qr_pivoted": 3,
+    "graded_svd": 3, "graded_polar": 2, "graded_qr": 2, "graded_lq": 2, "graded_eigh": 2, "graded_eig": 2, "lstm": 2, "svd": 3, "svd_truncated": 4, "qr": 2, "qr_pivoted": 3,
     "lq": 2, "ql": 2, "rq": 2, "lu": 3, "eig": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3, "counting_einsum": 2,
 }  # fmt: skip
 # Results of other types.
-OTHERS = {"argmax_einsum": "tuple[Array, dict[str | int, Array]]", "lu_factor": "tuple[Array, ...]"}
+OTHERS = {
+    "argmax_einsum": "tuple[Array, dict[str | int, Array]]", "lu_factor": "tuple[Array, ...]",
+    "graded_svd_truncated": "tuple[Array, Array, Array, float, Spec, Spec]",
+}  # fmt: skip
 
 
 def functions():

@@ -43,6 +43,17 @@ CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
         (lambda: tn.einsum("i->", VECTOR, memory=0), "memory=0: an integer of at least 1"),
         (lambda: tn.argmax_einsum("i->", VECTOR, memory=[1]), "memory=[1]: an integer"),
         (lambda: t4a.Op.einsum([[1]], [(3,)], [], memory=0), "memory=0: an integer of at least 1"),
+        (lambda: tn.einsum([[1.5], [1.5]], VECTOR), "einsum: label 1.5 of operand 0: an integer"),
+        (lambda: tn.einsum([[1], [1, None], [1]], VECTOR, E), "einsum: label None of operand 1: an integer"),
+        (lambda: tn.argmax_einsum([[1], ["i"]], VECTOR), "einsum: label 'i' of the result: an integer"),
+        (lambda: tn.einsum(["i", "i"], VECTOR), "einsum: label 'i' of operand 0: an integer"),
+        (lambda: tn.einsum([[2**63], []], VECTOR), "einsum: label 9223372036854775808 of operand 0: an integer of 64 bits"),
+        (lambda: tn.einsum([1, [1]], VECTOR), "einsum: labels 1 of operand 0: a list"),
+        (lambda: tn.einsum(5, VECTOR), "einsum: subscripts=5: a text"),
+        (lambda: tn.einsum([], VECTOR), "einsum: subscripts=[]: a text"),
+        (lambda: t4a.Op.einsum([[1.5]], [(3,)], []), "einsum: label 1.5 of operand 0: an integer"),
+        (lambda: t4a.Op.einsum([[1]], [(3.5,)], []), "shapes[0][0]=3.5: an integer"),
+        (lambda: t4a.Op.einsum([[1]], [(3,), (3,)], []), "einsum: labels of 1 operands, shapes of 2"),
         (lambda: tn.einsum("i->", VECTOR, semiring=["max_plus"]), "semiring=['max_plus']: a name"),
         (lambda: tn.matrix_norm(E, np.array([1, 2])), "ord=array([1, 2]): one of 'fro'"),
         (lambda: tn.matrix_norm(E, [1]), "ord=[1]: one of 'fro'"),
@@ -117,6 +128,30 @@ def test_dtypes(call, name):
         call()
 
 
+def test_errors_name_options_of_python():
+    tie, (single, rotation) = np.diag([2.0, 2.0, 1.0]), np.zeros((2, 3, 3))
+    single[0, 2], rotation[0] = 1, [1, 2, 3]
+    op = t4a._plans.spectrum([(3, 3)], ["float64"], "eigh", t4a._plans.ties(True, None, None, False)).op
+    for cotangent, text in (
+        (single, "set the option `separable` of the factorisation"),
+        (rotation, "the options `tolerance` and `check_gauge` of the factorisation"),
+    ):
+        with pytest.raises(t4a.GaugeError, match=text) as caught:
+            tn.vjp(op, [tie], [None, cotangent])
+        assert "_with" not in str(caught.value) and "Degeneracy" not in str(caught.value)
+    for x in (np.full((2, 2), np.nan), [[-1.0, 0.0], [0.0, 1.0]]):
+        with pytest.raises(t4a.SingularError) as caught:
+            tn.sqrtm(np.array(x))
+        assert "_ex" not in str(caught.value)
+    with pytest.raises(t4a.OutOfMemoryError, match="the option `memory`") as caught:
+        tn.einsum("ij,jk->ik", np.ones((90, 90)), np.ones((90, 90)), memory=1)
+    assert "Config" not in str(caught.value)
+    with pytest.raises(t4a.SingularError, match="svd_function: .*not finite at a singular value of matrix 0$"):
+        tn.svd_function(np.zeros((2, 2)), "log")
+    with pytest.raises(t4a.SingularError, match="hermitian_function: .*not finite at an eigenvalue of matrix 0; adding"):
+        tn.hermitian_function(np.zeros((2, 2)), "log")
+
+
 def test_errors_of_composed_functions_have_their_name():
     zero = np.zeros((2, 2))
     for call, name in (
@@ -126,6 +161,7 @@ def test_errors_of_composed_functions_have_their_name():
         (lambda: tn.matrix_power(zero, -1), "matrix_power"),
         (lambda: tn.cond(zero, 1), "cond"),
         (lambda: tn.lu_solve(zero, np.arange(2), zero), "lu_solve"),
+        (lambda: tn.svd_truncated(zero + np.nan), "svd_truncated"),
     ):
         with pytest.raises(t4a.SingularError, match=f"^{name}: "):
             call()
@@ -226,6 +262,8 @@ def test_other_frameworks(framework):
         (lambda: t.marginals(eye[None] * 1j, eye), t4a.DtypeError, "marginals: "),
         (lambda: t.cumsum(eye, axis=0.5), t4a.ArgumentError, "axis=0.5"),
         (lambda: t.cond(eye, 3), t4a.ArgumentError, "p=3"),
+        (lambda: t.einsum([[1.5], []], vector), t4a.ArgumentError, "einsum: label 1.5 of operand 0"),
+        (lambda: t.lu_solve(eye, array(np.array([0, 1, 1])), eye), t4a.ArgumentError, "lu_solve: `rows` is no permutation"),
     ):
         with pytest.raises(error, match=f"^{text}"):
             call()

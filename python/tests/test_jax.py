@@ -55,6 +55,28 @@ def test_convention_of_complex_cotangents():
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
+def test_sizes_that_depend_on_values():
+    x, spec = jnp.diag(jnp.array([4.0, 3.0, 0.5])) + noise(3, 3) / 20, functions.SPECS[0]
+
+    def product(x, **options):
+        u, s, vh, _ = tj.svd_truncated(x, **options)
+        return (u * s) @ vh
+
+    want = jax.jit(jax.jacrev(lambda x: product(x, max_dim=2)))(x)
+    np.testing.assert_allclose(want, jax.jacrev(lambda x: tj.low_rank(x, 2))(x), atol=1e-12)
+    for options in ({"relative_cutoff": 0.5}, {"relative_discarded_weight": 0.1}):
+        np.testing.assert_allclose(jax.jacrev(lambda x: product(x, **options))(x), want, atol=1e-12)
+        check_grads(lambda x: product(x, **options), (x,), order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)
+    batch = jnp.stack([x, 2 * x])
+    for got, two in zip(jax.vmap(lambda x: tj.svd_truncated(x, max_dim=2))(batch), tj.svd_truncated(batch, max_dim=2)):
+        np.testing.assert_allclose(got, two, atol=1e-12)
+    graded = lambda x: tj.graded_svd_truncated(x, spec, max_dim=2)[1]
+    for f, x in ((lambda x: product(x, cutoff=1.0), x), (graded, noise(spec.size))):
+        for transformed, operand in ((jax.jit(f), x), (jax.vmap(f), jnp.stack([x, x])), (jax.jit(jax.grad(lambda x: f(x).sum())), x)):
+            with pytest.raises(t4a.UnsupportedError, match="svd_truncated: .*unknown"):
+                transformed(operand)
+
+
 def test_hessian_jit_vmap():
     a, b = noise(3, 4), noise(4, 3)
     f = lambda x: tj.einsum("ij,ji->", x, b, semiring="log_sum_exp")

@@ -40,8 +40,8 @@ OPTIONS = {
     "solve_triangular_right": "solve_triangular",
 }  # fmt: skip
 OF_FRAMEWORKS = {"diag", "diag_embed", "trace", "norm", "lstsq_residuals"}
-# The first columns and values of `svd`; the inverse of `cond`.
-OF_OTHERS = {"svd_truncated", "rcond"}
+# The inverse of `cond`.
+OF_OTHERS = {"rcond"}
 
 
 def test_every_function_of_rust_has_a_name():
@@ -237,6 +237,55 @@ def test_norms_and_tensors(dtype):
         near(linalg.householder_product(v, tau)[i], want[:, :4])
 
 
+def kept_by_definition(s, max_dim=None, min_dim=0, cutoff=0, relative_cutoff=0, discarded_weight=0, relative_discarded_weight=0):
+    """The smallest number of values that a cutoff allows, within the limits."""
+    allowed = [len(s)]
+    for p in range(len(s)):
+        last, weight = s[p], (s[p:] ** 2).sum()
+        if (cutoff and last <= cutoff) or (relative_cutoff and last <= relative_cutoff * s[0]):
+            allowed.append(p)
+        if weight <= discarded_weight or (relative_discarded_weight and weight <= relative_discarded_weight * (s**2).sum()):
+            allowed.append(p)
+    return min(max(min(allowed), min(min_dim, len(s))), max_dim or len(s))
+
+
+TRUNCATIONS = (
+    {}, {"max_dim": 2}, {"max_dim": 9}, {"cutoff": 1.0}, {"relative_cutoff": 0.3}, {"discarded_weight": 2.0},
+    {"relative_discarded_weight": 0.2}, {"cutoff": 1e9}, {"cutoff": 1e9, "min_dim": 2}, {"relative_cutoff": 0.3, "max_dim": 1},
+    {"relative_discarded_weight": 0.05, "cutoff": 0.7, "max_dim": 3, "min_dim": 1},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", TRUNCATIONS, ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_truncated_svd(dtype, options):
+    for shape in ((5, 4), (3, 4, 5), (0, 3, 2)):
+        x = noise(*shape, dtype=dtype)
+        u, s, vh = linalg.svd(x)
+        a, b, c, error = linalg.svd_truncated(x, **options)
+        k = s.shape[-1]
+        wanted = [kept_by_definition(row, **options) for row in s.reshape(-1, k)]
+        p = max(wanted, default=min(k, options.get("max_dim", k)))
+        for got, want in ((a, u[..., :p]), (b, s[..., :p]), (c, vh[..., :p, :])):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_allclose(error, np.linalg.norm(x - a * b[..., None, :] @ c, axis=(-2, -1)), atol=1e-12)
+
+
+def test_cutoffs_are_inclusive_and_do_not_overflow():
+    x = np.diag([4.0, 2.0, 1.0, 0.0])
+    rank = lambda x, **options: linalg.svd_truncated(x, **options)[1].shape[-1]
+    for options, want in (
+        ({}, 4), ({"cutoff": 0.0}, 4), ({"cutoff": 1e-300}, 3), ({"cutoff": 1.0}, 2), ({"relative_cutoff": 0.25}, 2),
+        ({"relative_cutoff": 0.2499}, 3), ({"discarded_weight": 1.0}, 2), ({"discarded_weight": 5.0}, 1),
+        ({"discarded_weight": 21.0}, 0), ({"relative_discarded_weight": 5 / 21}, 1), ({"relative_discarded_weight": 1.0}, 0),
+    ):
+        assert rank(x, **options) == want, options
+    for scale in (2.0**700, 2.0**-700):
+        assert rank(x * scale, relative_discarded_weight=1.01 / 21) == 2
+    assert rank(x * 2.0**500, discarded_weight=2.0**1000) == 2
+    assert rank(x * 0, cutoff=1, min_dim=1) == 1 and rank(x * 0, relative_cutoff=0.5) == 4
+
+
 def test_errors_of_options():
     x = np.eye(3)
     for call, text in (
@@ -252,6 +301,10 @@ def test_errors_of_options():
         (lambda: tn.pinv(x, rtol=-1), "rtol=-1"),
         (lambda: tn.matrix_norm(x, "spectral"), "ord='spectral': one of 'fro', 'nuc'"),
         (lambda: tn.cond(x, 3), "p=3"),
+        (lambda: tn.svd_truncated(x, max_dim=0), "max_dim=0: an integer of at least 1"),
+        (lambda: tn.svd_truncated(x, max_dim=1, min_dim=2), "min_dim=2 exceeds max_dim=1"),
+        (lambda: tn.svd_truncated(x, cutoff=-1), "cutoff=-1: a nonnegative number"),
+        (lambda: tn.svd_truncated(x, relative_discarded_weight=float("nan")), "relative_discarded_weight=nan"),
     ):
         with pytest.raises(t4a.ArgumentError, match=re.escape(text)):
             call()

@@ -1,3 +1,4 @@
+import functions
 import numpy as np
 import pytest
 
@@ -61,6 +62,61 @@ def test_svd(spec):
     a, b = left.to_dense(u).reshape(-1, k), right.to_dense(vh).reshape(k, -1)
     np.testing.assert_allclose(a * s.ravel() @ b, matrix, atol=1e-12)
     np.testing.assert_allclose(a.T @ a, np.eye(k), atol=1e-12)
+
+
+def kept_of_charges(parts, max_dim=None, cutoff=0.0, discarded_weight=0.0, min_per_sector=0, degeneracy=0.0):
+    """By definition: values of all charges in descending order, equal ones by charge."""
+    all = sorted(((-v, q, i) for q, own in enumerate(parts) for i, v in enumerate(own)))
+    values = np.array([-v for v, *_ in all])
+    keep = len(all)
+    while keep and ((cutoff and values[keep - 1] <= cutoff) or (values[keep - 1 :] ** 2).sum() <= discarded_weight):
+        keep -= 1
+    keep = limit = max(1, min(keep, max_dim or keep))
+    while degeneracy and 0 < keep < len(all) and values[keep - 1] - values[keep] <= degeneracy * values[keep - 1]:
+        keep -= 1
+    counts = [sum(q == own for _, own, _ in all[: keep or limit]) for q in range(len(parts))]
+    return [max(count, min(min_per_sector, len(own))) for count, own in zip(counts, parts)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"max_dim": 1}, {"max_dim": 3}, {"cutoff": 1.5}, {"discarded_weight": 4.0}, {"cutoff": 1e9}, {"max_dim": 2, "min_per_sector": 1},
+     {"max_dim": 3, "degeneracy": 0.3}, {"max_dim": 2, "degeneracy": 1.0}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("spec", [spec for pair in SPECS for spec in pair])
+def test_truncated_svd(spec, dtype, options):
+    x = rng.normal(size=spec.size).astype(dtype)
+    x = x + 1j * rng.normal(size=spec.size) if dtype is complex else x
+    u, s, vh, left, right = tn.graded_svd(x, spec)
+    sectors = right.legs[0].sectors
+    starts = np.cumsum([0, *(size for _, size in sectors)])
+    kept = kept_of_charges([s[a:b] for a, b in zip(starts, starts[1:])], **options)
+    indices = np.concatenate([np.arange(a, a + count) for a, count in zip(starts, kept)])
+    a, b, c, error, cut, rest = tn.graded_svd_truncated(x, spec, **options)
+    assert dict(rest.legs[0].sectors) == {q: count for (q, _), count in zip(sectors, kept) if count}
+    assert cut.legs == (*spec.legs[: spec.rows], rest.legs[0].conj) and rest.legs[1:] == spec.legs[spec.rows :]
+    assert a.shape == (cut.size,) and c.shape == (rest.size,) and a.dtype == c.dtype == x.dtype
+    np.testing.assert_array_equal(b, s[indices])
+    np.testing.assert_array_equal(cut.to_dense(a), left.to_dense(u)[..., indices])
+    np.testing.assert_array_equal(rest.to_dense(c), right.to_dense(vh)[indices])
+    assert tn.graded_contract(a, c, (cut, rest), ((cut.rows,), (0,)))[1] == spec
+    scaled = np.tensordot(cut.to_dense(a) * b, rest.to_dense(c), 1)
+    np.testing.assert_allclose(error, np.linalg.norm(spec.to_dense(x) - scaled), atol=1e-12)
+
+
+def test_truncation_options():
+    x, spec = rng.normal(size=functions.SQUARE.size), functions.SQUARE
+    for options, text in (
+        ({"max_dim": 0}, "max_dim=0"), ({"degeneracy": -1}, "degeneracy=-1"), ({"min_per_sector": 0.5}, "min_per_sector=0.5"),
+        ({"min_dim": 3, "max_dim": 2}, "min_dim=3 exceeds max_dim=2"), ({"tolerance": -1}, "tolerance=-1"),
+    ):
+        with pytest.raises(t4a.ArgumentError, match=text):
+            tn.graded_svd_truncated(x, spec, **options)
+    # Of equal values those of the smaller charge.
+    legs = Leg({0: 1, 1: 1, 2: 1}), Leg({0: 1, 1: 1, 2: 1}, dual=True)
+    assert tn.graded_svd_truncated(np.ones(3), Spec(legs, 1), max_dim=2)[-1].legs[0].sectors == ((0, 1), (1, 1))
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
@@ -177,5 +233,11 @@ def test_bad_input():
         Spec([leg], 2)
     with pytest.raises(t4a.ArgumentError, match="groups"):
         Spec([leg, Leg({0: 1}, modulus=2)], 1)
+    # Errors of the dense operation on a matrix of a charge have their types.
+    for name in ("graded_svd", "graded_eigh"):
+        with pytest.raises(t4a.SingularError, match="NaN"):
+            getattr(tn, name)(np.full(spec.size, np.nan), spec)
+    with pytest.raises(t4a.DtypeError):
+        tn.graded_svd(np.ones(spec.size, int), spec)
     with pytest.raises(t4a.ArgumentError, match="blocks"):
         tn.graded_svd(np.ones(0), Spec([Leg({1: 1}), Leg({1: 1})], 1))

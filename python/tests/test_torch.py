@@ -45,6 +45,25 @@ def test_grads(name, kind):
     assert gradgradcheck(of, inputs, check_fwd_over_rev=True, check_rev_over_rev=True)
 
 
+def test_derivatives_of_truncations_by_value():
+    x = torch.diag(torch.tensor([4.0, 3.0, 0.5], dtype=torch.float64)) + noise(3, 3) / 20
+
+    def product(u, s, vh, _):
+        return (u * s) @ vh
+
+    by_value, by_number = ({"relative_cutoff": 0.5}, {"relative_discarded_weight": 0.1}), {"max_dim": 2}
+    want = torch.func.jacrev(lambda x: product(*tt.svd_truncated(x, **by_number)))(x)
+    torch.testing.assert_close(want, torch.func.jacrev(lambda x: tt.low_rank(x, 2))(x))
+    for options in by_value:
+        f = lambda x: product(*tt.svd_truncated(x, **options))
+        assert gradcheck(f, (x.clone().requires_grad_(),))
+        torch.testing.assert_close(torch.autograd.functional.jacobian(f, x), want)
+    assert not tt.svd_truncated(x.requires_grad_(), max_dim=2)[3].requires_grad
+    batch = torch.stack([x, 2 * x]).detach()
+    for got, two in zip(torch.func.vmap(lambda x: tt.svd_truncated(x, max_dim=2))(batch), tt.svd_truncated(batch, max_dim=2)):
+        torch.testing.assert_close(got, two)
+
+
 def test_func():
     a, b = noise(3, 4), noise(4, 3)
     f = lambda x: tt.einsum("ij,ji->", x, b, semiring="log_sum_exp")

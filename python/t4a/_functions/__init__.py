@@ -18,10 +18,10 @@ def build(
     call, array = caller(apply, asarray, name_of, cast, kind, detach, number), array or asarray
     found = (
         *contractions.functions(call, asarray),
-        *linalg.functions(call, array, name_of, arrays, values),
+        *linalg.functions(call, array, name_of, arrays, values, detach or (lambda x: x)),
         *scan.functions(call),
         *crf.functions(call, array, arrays),
-        *graded.functions(apply, asarray, name_of, cast, planned),
+        *graded.functions(apply, asarray, name_of, cast, planned, values),
     )
     return {f.__name__: f for f in found}
 

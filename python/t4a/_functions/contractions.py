@@ -8,7 +8,7 @@ def functions(call, asarray):
     """The functions of this module, from `call` and the conversion of operands."""
 
     def labelled(subscripts):
-        return subscripts if isinstance(subscripts, str) else tuple(map(tuple, subscripts))
+        return subscripts if isinstance(subscripts, str) else plans.integer_labels(subscripts)
 
     def einsum(subscripts, *operands, semiring="standard", memory=None, optimize=True):
         """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:

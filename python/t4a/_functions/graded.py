@@ -1,8 +1,15 @@
 """Operations on flat arrays of tensors with a symmetry, with their specs. See `t4a.structured`."""
 
+from functools import reduce
+from math import hypot
+
+import numpy
+
 from .. import _plans as plans, structured
 from .._calls import joint
-from .._checks import integers, one_of
+from .._checks import composed, fraction, integer, integers, one_of
+from .._library import UnsupportedError
+from .._truncation import Truncation, kept_of_charges
 
 # Results of factorisations: "full" are complex for a complex tensor.
 _KINDS = {
@@ -11,7 +18,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def functions(apply, asarray, name_of, cast, planned):
+def functions(apply, asarray, name_of, cast, planned, values):
     """The functions of this module; the parameters are those of `build`."""
     contraction_of, factorisation_of = planned(structured.contraction), planned(structured.factorisation)
     polar_of, embedding_of = planned(structured.polar), planned(structured.embedding)
@@ -48,6 +55,42 @@ def functions(apply, asarray, name_of, cast, planned):
         new leg, the last of U and the first of Vh; S [k] in the order of that leg. Options: as for `svd`."""
         return factors("svd", x, spec, *plans.ties(check_gauge, tolerance, broadening, separable))
 
+    @composed
+    def graded_svd_truncated(
+        x, spec, *, max_dim=None, min_dim=0, cutoff=0, relative_cutoff=0, discarded_weight=0, relative_discarded_weight=0,
+        degeneracy=0, min_per_sector=0, check_gauge=True, tolerance=None, broadening=None, separable=False,
+    ):  # fmt: skip
+        """U, S and Vh as of `graded_svd` for the leading singular values of all charges together, the error (the root of the sum of
+        squares of the dropped values, a number without a derivative), and the specs of U and Vh. A charge without kept values is
+        not in the new leg.
+
+        Cutoffs and limits are those of `svd_truncated`; of equal values those of the smaller charge are kept, and at least one in all.
+        Then values whose relative gap is at most `degeneracy` are kept or dropped together, unless nothing would remain. At last
+        each charge keeps at least `min_per_sector` values, also beyond `max_dim`. The other options: as for `svd`. UnsupportedError
+        where values are unknown, as in `jax.jit`, `vmap` and `torch.compile`."""
+        truncation = Truncation.of(
+            max_dim, min_dim, cutoff=cutoff, relative_cutoff=relative_cutoff, discarded_weight=discarded_weight,
+            relative_discarded_weight=relative_discarded_weight,
+        )  # fmt: skip
+        degeneracy, min_per_sector = fraction("degeneracy", degeneracy) or 0.0, integer("min_per_sector", min_per_sector, 0)
+        options = {"check_gauge": check_gauge, "tolerance": tolerance, "broadening": broadening, "separable": separable}
+        u, s, vh, left, right = graded_svd(x, spec, **options)
+        known = values(s)
+        if known is None:
+            raise UnsupportedError(
+                "graded_svd_truncated: the specs of the results depend on singular values, which are unknown while a function is"
+                " compiled or mapped over a batch axis"
+            )
+        ends = numpy.cumsum([size for _, size in right.legs[0].sectors])
+        parts = numpy.split(numpy.asarray(known), ends[:-1])
+        kept = tuple(kept_of_charges(parts, truncation, degeneracy, min_per_sector))
+        # `hypot` avoids overflow of the squares.
+        error = reduce(hypot, (float(x) for part, count in zip(parts, kept) for x in part[count:]), 0.0)
+        *ops, left, right = structured.leading(left, right, kept)
+        cut = lambda op, x: apply(op, x)[0]
+        both = lambda op, x: cut(op, x.real) + 1j * cut(op, x.imag) if name_of(x.dtype).startswith("complex") else cut(op, x)
+        return both(ops[0], u), cut(ops[1], s), both(ops[2], vh), error, left, right
+
     def graded_qr(x, spec):
         """Q and R of a symmetric tensor as a map from column legs to row legs, and their specs, which share a new leg, the
         last of Q and the first of R. The diagonal of each matrix of R is nonnegative."""
@@ -81,4 +124,6 @@ def functions(apply, asarray, name_of, cast, planned):
         `eig`."""
         return factors("eig", x, spec, *plans.ties(check_gauge, tolerance, None, separable))
 
-    return graded_contract, graded_svd, graded_qr, graded_lq, graded_polar, graded_eigh, graded_eig
+    return (
+        graded_contract, graded_svd, graded_svd_truncated, graded_qr, graded_lq, graded_polar, graded_eigh, graded_eig,
+    )  # fmt: skip

@@ -9,12 +9,13 @@ import numpy
 
 from .. import _plans as plans
 from .._checks import composed, integer, one_of
-from .._library import ArgumentError, DtypeError, ShapeError, SingularError
+from .._library import ArgumentError, DtypeError, ShapeError, SingularError, UnsupportedError
+from .._truncation import Truncation
 
 FLOATS = {"float32", "float64", "complex64", "complex128"}
 
 
-def functions(call, asarray, name_of, arrays, values):
+def functions(call, asarray, name_of, arrays, values, detach):
     """The functions of this module; the parameters are those of `build`."""
 
     transposed = lambda x: x.swapaxes(-1, -2)
@@ -55,6 +56,42 @@ def functions(call, asarray, name_of, arrays, values):
     def svdvals(x):
         """Singular values [..., k]."""
         return call(plans.matrices, (x,), "svdvals")
+
+    @composed
+    def svd_truncated(
+        x, *, max_dim=None, min_dim=0, cutoff=0, relative_cutoff=0, discarded_weight=0, relative_discarded_weight=0,
+        check_gauge=True, tolerance=None, broadening=None, separable=False,
+    ):  # fmt: skip
+        """The leading p singular triplets U [..., m, p], S [..., p], Vh [..., p, n], and the error |x - U S Vh| [...], the root of the
+        sum of squares of the dropped values, without a derivative. p is the largest number over the matrices of a batch.
+
+        Dropped are values up to `cutoff`, those up to `relative_cutoff` times the greatest, and the smallest as long as the sum of
+        their squares is at most `discarded_weight`, or `relative_discarded_weight` times the sum of all squares; then at least
+        `min_dim` and at most `max_dim` values are kept. 0 switches a cutoff off.
+
+        Derivatives contain the coupling of kept and dropped vectors. The other options: as for `svd`. With cutoffs the shapes depend
+        on values: UnsupportedError where these are unknown, as in `jax.jit`, `vmap` and `torch.compile`; `max_dim` works there."""
+        truncation = Truncation.of(
+            max_dim, min_dim, cutoff=cutoff, relative_cutoff=relative_cutoff, discarded_weight=discarded_weight,
+            relative_discarded_weight=relative_discarded_weight,
+        )  # fmt: skip
+        options = {"check_gauge": check_gauge, "tolerance": tolerance, "broadening": broadening, "separable": separable}
+        u, s, vh = svd(x, **options)
+        rank = truncation.limit(s.shape[-1])
+        if not truncation.by_number:
+            known = values(s)
+            if known is None:
+                raise UnsupportedError(
+                    "svd_truncated: with cutoffs the shapes of the results depend on singular values, which are unknown while a function"
+                    " is compiled or mapped over a batch axis; give `max_dim` only"
+                )
+            rank = max((truncation.rank(row) for row in known.reshape((-1, known.shape[-1]))), default=rank)
+        all = detach(s)
+        # Squares of quotients do not overflow.
+        largest = all[..., :1].sum(-1)
+        unit = arrays.where(largest > 0, largest, 1)
+        error = unit * arrays.sqrt(((all[..., rank:] / unit[..., None]) ** 2).sum(-1))
+        return u[..., :rank], s[..., :rank], vh[..., :rank, :], error
 
     def svd_function(x, function):
         """U f(S) Vh [..., m, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for s^p.
@@ -107,7 +144,7 @@ def functions(call, asarray, name_of, arrays, values):
     def lu_solve(packed, rows, b, adjoint=False):
         """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
         `b` [..., n, k], or [n] for a single matrix. `rows` is a permutation, not the pivots of `scipy.linalg.lu_factor` or
-        `torch.linalg.lu_factor`; others raise ArgumentError, except in JAX and in transformed or compiled functions of PyTorch."""
+        `torch.linalg.lu_factor`; others raise ArgumentError, except within `jit`, `vmap` and `torch.compile`, where values are unknown."""
         packed, rows, b = square("lu_solve", packed), asarray(rows), asarray(b)
         shapes = ", ".join(str(tuple(x.shape)) for x in (packed, rows, b))
         columns = b[:, None] if len(b.shape) == 1 else b
@@ -361,7 +398,7 @@ def functions(call, asarray, name_of, arrays, values):
         return call(plans.polar, (x,), side)
 
     return (
-        svd, svdvals, svd_function, qr, qr_pivoted, lq, ql, rq, lu_factor, lu, lu_solve, cholesky, eigh, eigvalsh, eig, eigvals,
+        svd, svdvals, svd_truncated, svd_function, qr, qr_pivoted, lq, ql, rq, lu_factor, lu, lu_solve, cholesky, eigh, eigvalsh, eig, eigvals,
         hermitian_function, inv, det, slogdet, matrix_power, householder_product, matrix_norm, cond, tensorsolve, tensorinv, solve,
         solve_triangular, lstsq, lstsq_min_norm, sylvester, lyapunov, lyapunov_discrete, lyapunov_positive, pinv, low_rank, expm,
         sqrtm, logm, polar,

@@ -67,6 +67,17 @@ def svd(x: Like, full_matrices: bool = False, *, check_gauge: bool = True, toler
 def svdvals(x: Like) -> Array:
     """Singular values [..., k]."""
 
+def svd_truncated(x: Like, *, max_dim: int | None = None, min_dim: int = 0, cutoff: float = 0, relative_cutoff: float = 0, discarded_weight: float = 0, relative_discarded_weight: float = 0, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Array, Array]:
+    """The leading p singular triplets U [..., m, p], S [..., p], Vh [..., p, n], and the error |x - U S Vh| [...], the root of the
+    sum of squares of the dropped values, without a derivative. p is the largest number over the matrices of a batch.
+
+    Dropped are values up to `cutoff`, those up to `relative_cutoff` times the greatest, and the smallest as long as the sum of
+    their squares is at most `discarded_weight`, or `relative_discarded_weight` times the sum of all squares; then at least
+    `min_dim` and at most `max_dim` values are kept. 0 switches a cutoff off.
+
+    Derivatives contain the coupling of kept and dropped vectors. The other options: as for `svd`. With cutoffs the shapes depend
+    on values: UnsupportedError where these are unknown, as in `jax.jit`, `vmap` and `torch.compile`; `max_dim` works there."""
+
 def svd_function(x: Like, function: Literal["exp", "log"] | float) -> Array:
     """U f(S) Vh [..., m, n], whose derivative is defined at ties. `function`: "exp", "log", or a number p for s^p.
 
@@ -100,7 +111,7 @@ def lu(x: Like) -> tuple[Array, Array, Array]:
 def lu_solve(packed: Like, rows: Like, b: Like, adjoint: bool = False) -> Array:
     """The solution of a x = b, or of aH x = b, from the results of `lu_factor(a)`: `packed` [..., n, n], `rows` [..., n],
     `b` [..., n, k], or [n] for a single matrix. `rows` is a permutation, not the pivots of `scipy.linalg.lu_factor` or
-    `torch.linalg.lu_factor`; others raise ArgumentError, except in JAX and in transformed or compiled functions of PyTorch."""
+    `torch.linalg.lu_factor`; others raise ArgumentError, except within `jit`, `vmap` and `torch.compile`, where values are unknown."""
 
 def cholesky(x: Like, upper: bool = False) -> Array:
     """The lower factor L [..., n, n] of (x + xH)/2 = L LH, or the upper one U with (x + xH)/2 = UH U."""
@@ -256,6 +267,16 @@ def graded_contract(x: Like, y: Like, specs: tuple[Spec, Spec], axes: tuple[Sequ
 def graded_svd(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Array, Spec, Spec]:
     """U, S and Vh of a symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
     new leg, the last of U and the first of Vh; S [k] in the order of that leg. Options: as for `svd`."""
+
+def graded_svd_truncated(x: Like, spec: Spec, *, max_dim: int | None = None, min_dim: int = 0, cutoff: float = 0, relative_cutoff: float = 0, discarded_weight: float = 0, relative_discarded_weight: float = 0, degeneracy: float = 0, min_per_sector: int = 0, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Array, float, Spec, Spec]:
+    """U, S and Vh as of `graded_svd` for the leading singular values of all charges together, the error (the root of the sum of
+    squares of the dropped values, a number without a derivative), and the specs of U and Vh. A charge without kept values is
+    not in the new leg.
+
+    Cutoffs and limits are those of `svd_truncated`; of equal values those of the smaller charge are kept, and at least one in all.
+    Then values whose relative gap is at most `degeneracy` are kept or dropped together, unless nothing would remain. At last
+    each charge keeps at least `min_per_sector` values, also beyond `max_dim`. The other options: as for `svd`. UnsupportedError
+    where values are unknown, as in `jax.jit`, `vmap` and `torch.compile`."""
 
 def graded_qr(x: Like, spec: Spec) -> tuple[Array, Array, Spec, Spec]:
     """Q and R of a symmetric tensor as a map from column legs to row legs, and their specs, which share a new leg, the

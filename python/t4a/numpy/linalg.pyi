@@ -2,6 +2,7 @@
 from . import (
     svd as svd,
     svdvals as svdvals,
+    svd_truncated as svd_truncated,
     svd_function as svd_function,
     qr as qr,
     qr_pivoted as qr_pivoted,
