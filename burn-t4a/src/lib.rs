@@ -42,6 +42,7 @@
 //! | `flex` | the operations on burn-flex |
 //! | `ndarray` | the operations on burn-ndarray |
 //! | `cubecl` | the operations on Burn's GPU backends without fusion, with additional kernels |
+//! | `fusion` | the same with fusion; enables `cubecl` |
 //! | `router` | the operations on backends of burn-router, including burn-remote |
 //!
 //! Burn's backend traits are infallible: an invalid operation panics with the text of the

@@ -91,7 +91,7 @@ pub type Operand<B> = Value<Floats<B>>;
         label = "not a backend with `Operations`",
         note = "code that is generic over its backend asks for it: `B: Operations` in the place of `B: Backend`",
         note = "a backend of your own: `impl burn_t4a::ext::operation::Operations for MyBackend {{}}`",
-        note = "Flex needs burn-t4a's feature `flex`, NdArray `ndarray`, backends of burn-router `router`, Wgpu and Cuda without fusion `cubecl`"
+        note = "Flex needs burn-t4a's feature `flex`, NdArray `ndarray`, backends of burn-router `router`, Wgpu and Cuda `cubecl`, and `fusion` with Burn's default features"
     )
 )]
 #[cfg_attr(

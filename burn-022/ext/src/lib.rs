@@ -68,6 +68,8 @@
 // nn         fused softmax, norms, attention and cross-entropy
 // error      errors of the functions of this crate
 
+#![forbid(unsafe_code)]
+
 mod boundary;
 mod complex;
 mod dispatch;

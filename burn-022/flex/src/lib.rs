@@ -9,6 +9,8 @@
 //!
 //! `Device::flex()` then computes on the engine, and `Device::flex().autodiff()` differentiates on it.
 
+#![forbid(unsafe_code)]
+
 pub use burn_t4a_022::{
     BurnT4a as Flex, Layout, T4aDevice as FlexDevice, T4aQTensor as FlexQTensor,
     T4aTensor as FlexTensor,

@@ -31,6 +31,8 @@
 // session      tensors and operations of a client
 // transfer     tensors from one server to another
 
+#![forbid(unsafe_code)]
+
 mod connection;
 mod protocol;
 mod session;

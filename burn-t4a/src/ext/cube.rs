@@ -1,4 +1,4 @@
-//! Operations on Burn's CubeCL backends (`Wgpu`, `Vulkan`, `Metal`, `Cuda`, `Rocm`), without fusion.
+//! Operations on Burn's CubeCL backends (`Wgpu`, `Vulkan`, `Metal`, `Cuda`, `Rocm`).
 //!
 //! Operations run by their portable definitions on the device. `t4a-cube` provides kernels where Burn's own are
 //! wrong or slow: maxima and argmax of lanes with −∞ or NaN, matrix products in full precision, semiring products

@@ -73,6 +73,12 @@ macro_rules! without_tape {
         {
         }
 
+        #[cfg(feature = "fusion")]
+        impl<B> $name for burn_fusion::Fusion<B> where
+            B: crate::ext::operation::Operations + burn_fusion::FusionBackend
+        {
+        }
+
         #[cfg(feature = "ndarray")]
         impl $name for burn_ndarray::NdArray {}
 

@@ -34,6 +34,8 @@ pub mod custom;
 pub mod einsum;
 mod engine;
 mod error;
+#[cfg(feature = "fusion")]
+mod fusion;
 pub mod level;
 #[cfg(feature = "linalg")]
 pub mod linalg;

@@ -191,11 +191,7 @@ macro_rules! functions {
 pub(super) use functions;
 
 /// Results of a function.
-pub(super) fn plain<F, X, Y>(function: impl Function<F, X, Y>, operands: X) -> Result<Y> {
-    results(&function, operands)
-}
-
-fn results<F, X, Y, O: Function<F, X, Y>>(function: &O, operands: X) -> Result<Y> {
+pub(super) fn plain<F, X, Y, O: Function<F, X, Y>>(function: O, operands: X) -> Result<Y> {
     O::results(function.run(O::operands(operands))?)
 }
 
@@ -222,11 +218,7 @@ pub fn status<F, X, Y, O: Function<F, X, Y>>(function: O, operands: X) -> Result
 /// As the function, and those of its derivative: `SplitTie` for a direction that splits tied values on which the tangent
 /// depends, or moves singular values off zero, `RankDeficient`, `Singular`, `Defective`, `OutsideDomain`. `Tensor` if
 /// a tangent has another shape or dtype than its operand.
-pub fn jvp<F, X, Y>(function: impl Function<F, X, Y>, operands: X, tangents: X) -> Result<(Y, Y)> {
-    along(&function, operands, tangents)
-}
-
-fn along<F, X, Y, O: Function<F, X, Y>>(function: &O, operands: X, tangents: X) -> Result<(Y, Y)> {
+pub fn jvp<F, X, Y, O: Function<F, X, Y>>(function: O, operands: X, tangents: X) -> Result<(Y, Y)> {
     let (x, dx) = (O::operands(operands), O::operands(tangents));
     check_tangents(function.name(), &x, &dx)?;
     let out = function.run(duals(&x, &dx))?;

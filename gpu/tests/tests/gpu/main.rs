@@ -1,5 +1,5 @@
 //! Operations of burn-t4a on a GPU backend, against naive loops and the engine: on `Wgpu`, or `Cuda` with the feature
-//! `cuda`.
+//! `cuda`, without fusion; a module tests the fused backends.
 //!
 //! Without a GPU they run on Mesa's software Vulkan: `CUBECL_WGPU_DEFAULT_DEVICE=Cpu`. Features that it lacks or
 //! computes incorrectly are tested on CUDA only: functions of `f64`, `bf16`.
@@ -9,6 +9,7 @@ mod contractions;
 mod elements;
 mod examples;
 mod factorisations;
+mod fused;
 mod kernels;
 mod programs;
 mod scans;
@@ -17,12 +18,24 @@ mod user;
 
 use burn::backend::Autodiff;
 #[cfg(feature = "cuda")]
-use burn::backend::{Cuda as Card, cuda::CudaDevice as CardDevice};
+use burn::backend::{Cuda as Fused, cuda::CudaDevice as CardDevice};
 #[cfg(not(feature = "cuda"))]
-use burn::backend::{Wgpu as Card, wgpu::WgpuDevice as CardDevice};
+use burn::backend::{Wgpu as Fused, wgpu::WgpuDevice as CardDevice};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
+use burn_fusion::{Fusion, FusionBackend};
 use burn_t4a::{BurnT4a, T4aDevice};
+
+/// The backend of a fused one.
+trait Unfused {
+    type Backend;
+}
+impl<B: FusionBackend> Unfused for Fusion<B> {
+    type Backend = B;
+}
+
+/// The backend under test without fusion.
+type Card = <Fused as Unfused>::Backend;
 
 /// Backends under test, and the engine, with tapes.
 type Gpu = Autodiff<Card>;
@@ -34,6 +47,11 @@ trait Tested: burn_t4a::ext::operation::Operations {
 }
 
 impl Tested for Card {
+    fn place() -> CardDevice {
+        CardDevice::default()
+    }
+}
+impl Tested for Fused {
     fn place() -> CardDevice {
         CardDevice::default()
     }

@@ -21,7 +21,7 @@ use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
 mod layer;
 
 /// Asserts that the parts of two runs are equal up to `tolerance` times their largest elements.
-fn assert_parts(given: &[Vec<f32>], expected: &[Vec<f32>], tolerance: f32) {
+pub(super) fn assert_parts(given: &[Vec<f32>], expected: &[Vec<f32>], tolerance: f32) {
     assert_eq!(given.len(), expected.len());
     for (i, (given, expected)) in given.iter().zip(expected).enumerate() {
         assert!(expected.iter().any(|x| *x != 0.0), "part {i} is zero");
@@ -91,7 +91,7 @@ fn state_space_layers() {
 }
 
 /// The expectation value of an effective Hamiltonian of two sites, as in DMRG with conserved charge, and its gradient.
-fn effective<B: Tested + AutodiffBackend<InnerBackend: Operations>>() -> Vec<Vec<f32>> {
+pub(super) fn effective<B: Tested + AutodiffBackend<InnerBackend: Operations>>() -> Vec<Vec<f32>> {
     type Of<B> = GradedTensor<B, U1>;
     let leg = |dims: [usize; 3]| {
         let sectors = [-1, 0, 1].map(U1).into_iter().zip(dims);
@@ -121,7 +121,7 @@ fn graded_contractions() {
 }
 
 /// A scan with a body of the user, and its gradient.
-fn filtered<B: Tested + AutodiffBackend + ScanBackend>() -> Vec<Vec<f32>> {
+pub(super) fn filtered<B: Tested + AutodiffBackend + ScanBackend>() -> Vec<Vec<f32>> {
     let xs = tensor::<B, 2>(&noise(36, 7), [12, 3]).require_grad();
     let w = tensor::<B, 2>(&noise(9, 8), [3, 3]).require_grad();
     let step = |w: Tensor<B, 2>, c: Tensor<B, 2>, x: Tensor<B, 1>| {

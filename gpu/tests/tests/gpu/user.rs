@@ -9,7 +9,7 @@ use burn_t4a::ext::scan::fused::linear_recurrence;
 use super::{Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
 
 /// A loss of a best path, a nuclear norm and a filter, and its gradients.
-fn program<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
+pub(super) fn program<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
     let scores = tensor::<B, 2>(&noise(36, 1), [6, 6]).require_grad();
     let decay = tensor::<B, 2>(&noise(40, 2), [20, 2]).require_grad();
 
@@ -46,7 +46,7 @@ fn gradient<B: Tested + AutodiffBackend>(
 }
 
 /// Gradients of factorisations, whose rules are matrix products on the device.
-fn factored<B: Tested + AutodiffBackend>() -> [Vec<f32>; 4] {
+pub(super) fn factored<B: Tested + AutodiffBackend>() -> [Vec<f32>; 4] {
     [
         gradient::<B>(|_, spd, w| (cholesky(spd).unwrap() * w).sum()),
         gradient::<B>(|x, _, w| (qr(x).unwrap().r * w).sum()),
