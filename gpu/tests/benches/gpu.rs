@@ -1,4 +1,4 @@
-//! Times of operations on a GPU backend: `Wgpu`, or `Cuda` with the feature `cuda`.
+//! Times of operations on a GPU backend without fusion: `Wgpu`, or `Cuda` with the feature `cuda`.
 //!
 //! `cargo bench -p burn-t4a-gpu-tests --bench gpu [TEXT]` runs the rows whose names contain the text. With
 //! `T4A_BENCH_SMALL=1` sizes are divided by 16, to try the program on software Vulkan. Each row has the time of its first
@@ -13,11 +13,8 @@ use burn_t4a::ext::einsum::{LogSumExp, MaxPlus, einsum, semiring_einsum};
 use burn_t4a::ext::linalg::{cholesky, eigh, qr, svd};
 use burn_t4a::ext::scan::fused::{Running, cumulative, linear_recurrence};
 use burn_t4a::ext::structured::{self, Direction, GradedTensor, Leg, Spec, Structured, U1};
+use burn_t4a_gpu_tests::Card;
 
-#[cfg(feature = "cuda")]
-type Card = burn::backend::Cuda;
-#[cfg(not(feature = "cuda"))]
-type Card = burn::backend::Wgpu;
 type Tape = Autodiff<Card>;
 type Matrix = Tensor<Card, 2>;
 

@@ -17,25 +17,10 @@ mod settings;
 mod user;
 
 use burn::backend::Autodiff;
-#[cfg(feature = "cuda")]
-use burn::backend::{Cuda as Fused, cuda::CudaDevice as CardDevice};
-#[cfg(not(feature = "cuda"))]
-use burn::backend::{Wgpu as Fused, wgpu::WgpuDevice as CardDevice};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
-use burn_fusion::{Fusion, FusionBackend};
 use burn_t4a::{BurnT4a, T4aDevice};
-
-/// The backend of a fused one.
-trait Unfused {
-    type Backend;
-}
-impl<B: FusionBackend> Unfused for Fusion<B> {
-    type Backend = B;
-}
-
-/// The backend under test without fusion.
-type Card = <Fused as Unfused>::Backend;
+use burn_t4a_gpu_tests::{Card, CardDevice, Fused};
 
 /// Backends under test, and the engine, with tapes.
 type Gpu = Autodiff<Card>;
