@@ -156,7 +156,7 @@ impl From<OperationError> for Failure {
 
 /// Clauses of errors that name functions of Rust, and clauses with the options of operations as values.
 const ADVICE: [(&str, &str); 5] = [
-    ("; the `_ex` form continues with the others", ""),
+    ("; `linalg::status` continues with the others", ""),
     (
         "set `separable` in the Degeneracy of `svd_with` or `eigh_with`",
         "set the option `separable` of the factorisation",

@@ -42,7 +42,7 @@ pub enum LinalgError {
     },
     /// The input contains NaN or ∞.
     #[error(
-        "{op}: matrix {batch} has an element that is NaN or infinite; the `_ex` form continues with the others"
+        "{op}: matrix {batch} has an element that is NaN or infinite; `linalg::status` continues with the others"
     )]
     NonFinite {
         /// Name of the operation.
@@ -106,7 +106,7 @@ pub enum LinalgError {
     },
     /// The iteration did not converge.
     #[error(
-        "{op}: the iteration did not converge for matrix {batch}; the `_ex` form continues with the others"
+        "{op}: the iteration did not converge for matrix {batch}; `linalg::status` continues with the others"
     )]
     NoConvergence {
         /// Name of the operation.
@@ -117,7 +117,7 @@ pub enum LinalgError {
     /// An eigenvalue is on the negative real axis, where roots and logarithms have no principal value.
     #[error(
         "{op}: matrix {batch} has an eigenvalue on the negative real axis, where roots and logarithms have no \
-         principal value; the `_ex` form continues with the others"
+         principal value; `linalg::status` continues with the others"
     )]
     NegativeEigenvalue {
         /// Name of the operation.
@@ -309,7 +309,7 @@ mod tests {
         let (op, batch) = ("solve", 3);
         let texts = [
             (LinalgError::NotMatrix { op, shape: vec![4] }, "an axis of size 1"),
-            (LinalgError::NonFinite { op, batch }, "the `_ex` form"),
+            (LinalgError::NonFinite { op, batch }, "`linalg::status`"),
             (
                 LinalgError::NonPositivePivot { op, batch, index: 1 },
                 "a multiple of the unit matrix",
