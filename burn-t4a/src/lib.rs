@@ -67,6 +67,8 @@ pub mod ext;
 #[cfg(feature = "ext")]
 pub mod models;
 
+#[doc(hidden)]
+pub use backend::saved;
 pub use backend::{
     BurnT4a, T4aDevice, T4aQTensor, T4aTensor, burn_dtype, engine_dtype, irfft, rfft,
 };

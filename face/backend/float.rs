@@ -16,6 +16,7 @@ use super::movement::{cat, combine, cross, full, of_all, random, slice, slice_as
 #[cfg(burn_line = "0.22")]
 use super::movement::{masked, pad};
 use super::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
+use super::saved::{product, product_key};
 use super::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
 
@@ -156,7 +157,8 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_matmul(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        lhs.then(|x| x.matmul(rhs.any()))
+        let key = product_key(|| "matmul".to_owned(), [&lhs, &rhs]);
+        product(key, || lhs.then(|x| x.matmul(rhs.any())))
     }
 
     fn float_cross(lhs: T4aTensor, rhs: T4aTensor, dim: usize) -> T4aTensor {

@@ -8,6 +8,7 @@
 //! data         conversion from and to TensorData without copying
 //! slot         methods of burn-flex's tensor for access to elements, 0.22 only
 //! movement     slices, concatenation, padding, scatter: conversion of arguments
+//! saved        products that a checkpointed function keeps
 //! image        conversion of options for image operations
 //! float int bool module activation quantized transaction     the operations, one call each
 //! ```
@@ -25,6 +26,7 @@ pub(crate) mod module;
 mod movement;
 pub(crate) mod primitive;
 mod quantized;
+pub mod saved;
 #[cfg(burn_line = "0.22")]
 #[allow(unsafe_code)]
 mod slot;

@@ -10,6 +10,7 @@ use t4a_tensor::{AnyTensor, Result, TensorError};
 use super::BurnT4a;
 use super::image::{deformed, resampled};
 use super::primitive::{T4aTensor, with_indices, wrap};
+use super::saved::{product, product_key};
 use crate::boundary::accept;
 
 /// Defines forward and backward methods of convolutions over `$n` spatial axes.
@@ -22,8 +23,10 @@ macro_rules! convolutions {
             bias: Option<T4aTensor>,
             options: ConvOptions<$n>,
         ) -> T4aTensor {
+            let what = || format!("conv {options:?}");
+            let key = product_key(what, operands(&x, &weight, bias.as_ref()));
             let bias = bias.as_ref().map(T4aTensor::any);
-            x.then(|x| x.conv(weight.any(), bias, &windows(options)))
+            product(key, || x.then(|x| x.conv(weight.any(), bias, &windows(options))))
         }
 
         fn $x(
@@ -55,8 +58,10 @@ macro_rules! convolutions {
             options: ConvTransposeOptions<$n>,
         ) -> T4aTensor {
             let (extra, options) = transposed(options);
+            let what = || format!("conv_transpose {extra:?} {options:?}");
+            let key = product_key(what, operands(&x, &weight, bias.as_ref()));
             let bias = bias.as_ref().map(T4aTensor::any);
-            x.then(|x| x.conv_transpose(weight.any(), bias, &extra, &options))
+            product(key, || x.then(|x| x.conv_transpose(weight.any(), bias, &extra, &options)))
         }
 
         fn $transposed_x(
@@ -88,6 +93,15 @@ macro_rules! convolutions {
     };
 }
 
+/// Operands of a product with an optional bias.
+fn operands<'a>(
+    x: &'a T4aTensor,
+    weight: &'a T4aTensor,
+    bias: Option<&'a T4aTensor>,
+) -> impl Iterator<Item = &'a T4aTensor> {
+    [x, weight].into_iter().chain(bias)
+}
+
 impl ModuleOps<BurnT4a> for BurnT4a {
     convolutions!(1: conv1d, conv1d_x_backward, conv1d_weight_backward, conv1d_bias_backward;
         conv_transpose1d, conv_transpose1d_x_backward, conv_transpose1d_weight_backward,
@@ -100,7 +114,8 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         conv_transpose3d_bias_backward);
 
     fn linear(x: T4aTensor, weight: T4aTensor, bias: Option<T4aTensor>) -> T4aTensor {
-        x.then(|x| x.linear(weight.any(), bias.map(T4aTensor::into_any)))
+        let key = product_key(|| "linear".to_owned(), operands(&x, &weight, bias.as_ref()));
+        product(key, || x.then(|x| x.linear(weight.any(), bias.map(T4aTensor::into_any))))
     }
 
     fn linear_weight_backward(x: T4aTensor, output_grad: T4aTensor) -> T4aTensor {

@@ -3,13 +3,17 @@
 //! In Burn 0.22 the engine is the type `Flex` in programs that patch `burn-flex`; in other programs `Flex` is
 //! Burn's own CPU backend.
 
+use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use burn_backend::tensor::FloatTensor;
 use t4a_diff::array::ElementKind;
 use t4a_diff::{Cotangents, Dual, Eager, Operation, Outcome, Reverse, Value};
+use t4a_einsum::{Contraction, FloatSemiring};
 use t4a_tensor::TensorError;
 use t4a_tensor::route::Route;
 
-use super::line::{Engine, T4aTensor, as_engine, from_engine, is_engine};
+use super::line::{Engine, T4aTensor, as_engine, from_engine, is_engine, product_key, try_product};
 use super::operation::{Operand, Operations, by_definition};
 use super::primitive::{Bools, Floats, Indices};
 
@@ -37,10 +41,18 @@ impl Operations for Engine {
         inputs: &[Operand<Self>],
         tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
-        let Some(inputs) = inputs.iter().map(enter).collect::<Option<Vec<_>>>() else {
+        let Some(arrays) = inputs.iter().map(enter).collect::<Option<Vec<_>>>() else {
             return by_definition(op, inputs, tracked);
         };
-        Ok(op.forward(&inputs, tracked)?.try_map(leave_value, leave)?)
+        let run = || -> Result<_, O::Error> {
+            Ok(op.forward(&arrays, tracked)?.try_map(leave_value, leave)?)
+        };
+        let Some(key) = contraction_key(op, inputs) else { return run() };
+        let only = |mut out: Outcome<Floats<Self>>| match as_engine(&out.results.swap_remove(0).0) {
+            Some(y) => y.clone(),
+            None => unreachable!("results are on the engine"),
+        };
+        Ok(Floats(from_engine(try_product(key, || run().map(only))?)).into())
     }
 
     fn vjp<O: Operation>(
@@ -87,6 +99,19 @@ impl Operations for Engine {
         };
         Ok(op.fused_jvp(&inputs, tracked)?.try_map(value, moving)?)
     }
+}
+
+/// Key of a contraction of two arrays over (+, ×), whose result a checkpointed function may keep.
+fn contraction_key<O: Operation>(op: &O, inputs: &[Operand<Engine>]) -> Option<u64> {
+    let [Value::Float(a), Value::Float(b)] = inputs else { return None };
+    let op: &Contraction = (op as &dyn Any).downcast_ref()?;
+    let what = || {
+        let mut hasher = DefaultHasher::new();
+        op.hash(&mut hasher);
+        format!("einsum {:x}", hasher.finish())
+    };
+    let is_product = op.semiring == FloatSemiring::Standard;
+    is_product.then(|| product_key(what, [as_engine(&a.0)?, as_engine(&b.0)?]))?
 }
 
 /// Unwraps a value whose backend was checked to be the engine.

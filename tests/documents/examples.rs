@@ -16,7 +16,8 @@ const FACES: [&[&str]; 2] = [
 ];
 /// Functions that no program calls: for implementations of backends, trees and interpreters of recordings, and the interface
 /// of the backend that Burn 0.22 replaces.
-const FOR_BACKENDS: [(&str, &[&str]); 11] = [
+const FOR_BACKENDS: [(&str, &[&str]); 12] = [
+    ("face/backend/saved.rs", &[]),
     ("face/backend/slot.rs", &[]),
     ("face/ext/operation.rs", &["definition_route"]),
     ("face/ext/tape/passes.rs", &["released"]),

@@ -19,6 +19,8 @@
 mod backend;
 mod boundary;
 
+#[doc(hidden)]
+pub use backend::saved;
 pub use backend::{
     BurnT4a, Layout, T4aDevice, T4aQTensor, T4aTensor, burn_dtype, engine_dtype, irfft, rfft,
 };

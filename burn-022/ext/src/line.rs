@@ -12,6 +12,7 @@ use crate::boundary::accept;
 pub(crate) use burn_backend::get_or_init_device_settings as device_settings;
 pub(crate) use burn_dispatch::backends::Flex as Engine;
 pub(crate) use burn_t4a_022::T4aTensor;
+pub(crate) use burn_t4a_022::saved::{ProductCounts, SavedProducts, product_key, try_product};
 
 #[cfg(feature = "ndarray")]
 #[allow(deprecated)]

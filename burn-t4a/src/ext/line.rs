@@ -4,6 +4,7 @@ use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{Backend, DType, TensorData};
 
 pub(crate) use crate::backend::primitive::dtype;
+pub(crate) use crate::backend::saved::{ProductCounts, SavedProducts, product_key, try_product};
 pub(crate) use crate::backend::{BurnT4a as Engine, T4aTensor};
 pub(crate) use burn_backend::get_device_settings as device_settings;
 

@@ -1,4 +1,5 @@
-//! Scans, Burn 0.21 only: tangents, second derivatives, reverse passes in a body, user-defined trees.
+//! Scans, Burn 0.21 only: tangents, second derivatives, reverse passes in a body, checkpoints that keep products,
+//! user-defined trees.
 
 use burn_autodiff::Autodiff;
 use burn_backend::FloatDType;
@@ -9,6 +10,7 @@ use burn_tensor::backend::Backend;
 use burn_tensor::{Tensor, TensorData};
 
 mod passes;
+mod saved;
 mod second;
 mod tangents;
 mod trees;

@@ -12,7 +12,9 @@ use burn_t4a::ext::Complex;
 use burn_t4a::ext::einsum::complex_einsum;
 use burn_t4a::ext::linalg::svdvals;
 use burn_t4a::ext::operation::Operations;
-use burn_t4a::ext::scan::{Memory, Options, ScanBackend, scan};
+use burn_t4a::ext::scan::{
+    CheckpointOptions, Memory, Options, Saveable, ScanBackend, checkpoint_with, scan,
+};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::grad;
@@ -45,6 +47,10 @@ functions! {
     Product |x: A| {
         let x: Tensor<A, 2> = x.unsqueeze();
         x.clone().transpose().matmul(x.clone()).matmul(x.transpose()).sum()
+    };
+    KeptProduct |x: A| {
+        let options = CheckpointOptions::default().save(Saveable::Products);
+        checkpoint_with(|x| Product.on::<A>(x), x, &options).unwrap()
     };
     ComplexProduct |x: A| {
         let z = Complex::new(x.clone(), x.clone() * x).unwrap();
@@ -218,6 +224,12 @@ fn chains_of_products() {
         [compile vmap grad] 1;
         [jvp vmap compile jvp] 2;
     }
+}
+
+/// The same in a checkpoint that keeps results of products.
+#[test]
+fn chains_of_kept_products() {
+    all_chains!(KeptProduct, power(9.0, 3));
 }
 
 /// Real and imaginary part of 9 (x + i x²)⁴.

@@ -11,8 +11,10 @@ use t4a_scan::body::{self, Flat, Repeated, Steps, Tape, fixed_point_below_tape, 
 use super::ScanError;
 use super::control::{Branch, Choice, Looped, composed, counter};
 use super::prepared::{Prepared, build, flatten};
+use super::saveable::{CheckpointOptions, Saveable};
 use super::{FixedPoint, Options, Result, run, scan};
 use crate::dispatch;
+use crate::line::SavedProducts;
 use crate::operation::integers;
 use crate::primitive::Floats;
 use crate::tree::Tree;
@@ -180,6 +182,9 @@ where
 /// √N carries by the same method. f must not use tracked tensors that are not in x, and must be deterministic: no
 /// dropout.
 ///
+/// The policies of `jax.checkpoint` are those of [`checkpoint_with`] and nestings: `checkpoint(g, checkpoint(f, x)?)?` saves the
+/// value between f and g, as `save_only_these_names`. Each part runs twice, however it is divided.
+///
 /// ```
 /// use burn_t4a_022_ext::scan::checkpoint;
 /// use burn::tensor::{Device, Tensor};
@@ -201,6 +206,47 @@ where
     K: Tree,
     Y: Tree,
 {
+    checkpoint_with(f, x, &CheckpointOptions::default())
+}
+
+/// As [`checkpoint`], with the values that a tape keeps besides x: `jax.checkpoint(f, policy=…)`.
+///
+/// With [`Saveable::Products`] the reverse pass recomputes elementwise functions, reductions and movements, whose results are most
+/// of the memory and little of the work, and takes the results of products from the forward pass. A product
+/// is recognised by a hash of the elements of its operands, for which they are read once more, in both passes. Results are kept until the reverse pass has ended, without a tape until f has. Of checkpoints in checkpoints the inner one decides on
+/// its products. Products of backends other than the engine are computed again, as are
+/// contractions of more than two tensors, and products inside of fused operations such as attention.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_t4a_022_ext::scan::{CheckpointOptions, Saveable, checkpoint_with};
+///
+/// type T = Tensor<2>;
+/// let device = Device::flex().autodiff();
+/// let x = T::from_floats([[0.5, 1.0], [2.0, 0.1]], &device).require_grad();
+/// let options = CheckpointOptions::default().save(Saveable::Products);
+/// let y: T = checkpoint_with(|x: T| x.clone().matmul(x).tanh(), x.clone(), &options)?;
+/// let gradient = x.grad(&y.sum().backward()).unwrap();
+/// assert_eq!(gradient.dims(), [2, 2]);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// As [`checkpoint`]; with [`Saveable::Everything`] none.
+pub fn checkpoint_with<F, K, Y>(f: F, x: K, options: &CheckpointOptions) -> Result<Y>
+where
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree,
+    Y: Tree,
+{
+    if options.saveable == Saveable::Everything {
+        return Ok(f(x));
+    }
+    let saved = (options.saveable == Saveable::Products).then(|| options.saved());
+    let f = move |x: K| match &saved {
+        Some(saved) => saved.during(|| f(x)),
+        None => SavedProducts::without(|| f(x)),
+    };
     let (mut prepared, options) = Prepared::<Dispatch>::once(f, x)?;
     let results = run(&mut prepared, &options)?;
     prepared.build_only(results)

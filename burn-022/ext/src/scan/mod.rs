@@ -33,6 +33,7 @@ mod control;
 pub mod fused;
 mod loops;
 mod prepared;
+mod saveable;
 mod tape;
 
 use burn_dispatch::Dispatch;
@@ -46,8 +47,10 @@ use crate::tree::Tree;
 
 pub use control::Branch;
 pub use loops::{
-    associative_scan_with, checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop,
+    associative_scan_with, checkpoint, checkpoint_with, cond, fixed_point, fori_loop, root, switch,
+    while_loop,
 };
+pub use saveable::{CheckpointOptions, Saveable};
 pub use t4a_scan::body::{FixedPoint, Memory, Method, Options, ScanReport};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};

@@ -8,7 +8,9 @@ use t4a_scan::body::{Steps, same_results};
 
 use super::control::{Branch, Choice, Looped, composed, counter, selected};
 use super::prepared::{Prepared, build, flatten};
+use super::saveable::{CheckpointOptions, Saveable};
 use super::{FixedPoint, Flat, Options, Result, ScanBackend, ScanError, run, scan};
+use crate::ext::line::SavedProducts;
 use crate::ext::operation::Operand;
 use crate::ext::primitive::{Floats, Indices};
 use crate::ext::tree::Tree;
@@ -237,9 +239,8 @@ fn every_branch<B: ScanBackend>(
 /// √N carries by the same method. f must not use tracked tensors that are not in x, and must be deterministic: no
 /// dropout.
 ///
-/// The policies of `jax.checkpoint` are nestings: `checkpoint(f, x)` is `nothing_saveable`, `f(x)` is `everything_saveable`,
-/// and `checkpoint(g, checkpoint(f, x)?)?` saves the value between f and g, as `save_only_these_names`. Each part runs twice,
-/// however it is divided. There is no `dots_saveable`: f runs again as a whole, with its products.
+/// The policies of `jax.checkpoint` are those of [`checkpoint_with`] and nestings: `checkpoint(g, checkpoint(f, x)?)?` saves the
+/// value between f and g, as `save_only_these_names`. Each part runs twice, however it is divided.
 ///
 /// ```
 /// use burn::backend::Autodiff;
@@ -265,6 +266,51 @@ where
     K: Tree<B>,
     Y: Tree<B>,
 {
+    checkpoint_with(f, x, &CheckpointOptions::default())
+}
+
+/// As [`checkpoint`], with the values that a tape keeps besides x: `jax.checkpoint(f, policy=…)`.
+///
+/// With [`Saveable::Products`] the reverse pass recomputes elementwise functions, reductions and movements, whose results are most
+/// of the memory and little of the work, and takes the results of products from the forward pass. A product
+/// is recognised by a hash of the elements of its operands, for which they are read once more, in both passes. Results are kept until the reverse pass has ended, without a tape until f has. Of checkpoints in checkpoints the inner one decides on
+/// its products. Products of backends other than the engine are computed again, as are those of a function recorded by
+/// `compile`, contractions of more than two tensors, and products inside of fused operations such as attention.
+///
+/// ```
+/// use burn::backend::Autodiff;
+/// use burn::tensor::Tensor;
+/// use burn_t4a::ext::scan::{CheckpointOptions, Saveable, checkpoint_with};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// type T = Tensor<Autodiff<BurnT4a>, 2>;
+/// let x = T::from_floats([[0.5, 1.0], [2.0, 0.1]], &T4aDevice).require_grad();
+/// let options = CheckpointOptions::default().save(Saveable::Products);
+/// let y: T = checkpoint_with(|x: T| x.clone().matmul(x).tanh(), x.clone(), &options)?;
+/// let gradient = x.grad(&y.sum().backward()).unwrap();
+/// assert_eq!(gradient.dims(), [2, 2]);
+/// // One product was computed, in the forward pass, and its result used in the reverse pass.
+/// assert_eq!(options.products(), [1, 1]);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// As [`checkpoint`]; with [`Saveable::Everything`] none.
+pub fn checkpoint_with<B, F, K, Y>(f: F, x: K, options: &CheckpointOptions) -> Result<Y>
+where
+    B: ScanBackend,
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree<B>,
+    Y: Tree<B>,
+{
+    if options.saveable == Saveable::Everything {
+        return Ok(f(x));
+    }
+    let saved = (options.saveable == Saveable::Products).then(|| options.saved());
+    let f = move |x: K| match &saved {
+        Some(saved) => saved.during(|| f(x)),
+        None => SavedProducts::without(|| f(x)),
+    };
     let (mut prepared, options) = Prepared::<B>::once(f, x)?;
     let results = run(&mut prepared, &options)?;
     prepared.build_only(results)

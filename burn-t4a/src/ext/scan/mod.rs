@@ -46,6 +46,7 @@ mod jvp;
 mod loops;
 mod prepared;
 pub(crate) mod records;
+mod saveable;
 
 use prepared::Prepared;
 
@@ -58,8 +59,10 @@ pub use backend::{
 pub use control::Branch;
 pub use jvp::{Pushed, scan_jvp};
 pub use loops::{
-    associative_scan_with, checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop,
+    associative_scan_with, checkpoint, checkpoint_with, cond, fixed_point, fori_loop, root, switch,
+    while_loop,
 };
+pub use saveable::{CheckpointOptions, Saveable};
 pub use t4a_scan::body::{
     FixedPoint, Flat, Level, Memory, Method, Options, Repeated, ScanReport, Steps,
 };

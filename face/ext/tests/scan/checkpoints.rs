@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn_tensor::Int;
 
-use super::ext::scan::{ScanError, checkpoint};
+use super::ext::einsum::einsum;
+use super::ext::scan::{CheckpointOptions, Saveable, ScanError, checkpoint, checkpoint_with};
 use super::*;
 
 type Inputs = (Tensor<2>, (Tensor<1>, Tensor<2>));
@@ -134,4 +135,21 @@ fn integers_pass_through_a_checkpoint() {
     let want: Vec<f64> =
         (0..gradient.len()).map(|i| [1.0, 0.0, 2.0, 0.0][(i / columns).min(3)]).collect();
     assert_eq!(gradient, want);
+}
+
+/// Every policy has the gradients of the function itself, on backends with and without a store of products.
+#[test]
+fn policies_have_the_gradients_of_their_functions() {
+    let f = |(w, (b, x)): Inputs| {
+        let y: Tensor<2> = einsum("ij,jk->ik", [&x.tanh(), &w]).unwrap();
+        layer((w.exp(), (b, y)))
+    };
+    let want = gradients(f);
+    for saveable in [Saveable::Nothing, Saveable::Products, Saveable::Everything] {
+        let options = CheckpointOptions::default().save(saveable);
+        let got = gradients(|x| checkpoint_with(f, x, &options).unwrap());
+        for (got, want) in got.iter().zip(&want) {
+            close(got, want, 1e-14);
+        }
+    }
 }

@@ -1,0 +1,1 @@
+../../../../face/ext/scan/saveable.rs
