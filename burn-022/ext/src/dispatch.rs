@@ -2,6 +2,8 @@
 //!
 //! On backends that are not listed here Burn runs and records the operations of the portable definition one by one.
 
+use std::convert::Infallible;
+
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
 use burn_backend::AutodiffBackend;
@@ -79,6 +81,22 @@ pub(crate) fn records<'a>(all: impl IntoIterator<Item = &'a DispatchTensor>) -> 
     common(all).0 != OperandBackend::Elsewhere
 }
 
+type Cotangents = Vec<Option<DispatchTensor>>;
+
+/// Rule of a node with any number of inputs and outputs: cotangents of the inputs from those of the outputs; `None` is zero.
+pub(crate) struct ListRule(pub(crate) Box<dyn FnOnce(Cotangents) -> Cotangents + Send>);
+
+impl<B: Concrete> tape::operation::Residuals<B> for ListRule
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    fn vjp(self, cotangents: Vec<Option<FloatTensor<B>>>) -> Vec<Option<FloatTensor<B>>> {
+        let above = |x: Option<FloatTensor<B>>| x.map(|x| B::dispatched(Floats(x)).0);
+        let all = (self.0)(cotangents.into_iter().map(above).collect());
+        all.into_iter().map(|x| x.map(B::float)).collect()
+    }
+}
+
 /// A listed backend, with or without a tape: conversion from and to `Dispatch`.
 trait Concrete: Operations
 where
@@ -95,6 +113,13 @@ where
         forward: impl FnOnce([DispatchTensor; N]) -> Result<(DispatchTensor, R), E>,
         vjp: impl FnOnce(R, DispatchTensor) -> [Option<DispatchTensor>; N] + Send + 'static,
     ) -> Result<DispatchTensor, E>;
+
+    /// Records one node with these outputs, at least one; without a tape returns the outputs.
+    fn record_list(
+        inputs: Vec<DispatchTensor>,
+        outputs: Vec<DispatchTensor>,
+        rule: ListRule,
+    ) -> Vec<DispatchTensor>;
 
     fn taken(x: DispatchTensor) -> BackendTensor<Self> {
         match DispatchTensor::try_into_backend(x) {
@@ -147,6 +172,13 @@ macro_rules! concrete {
             ) -> Result<DispatchTensor, E> {
                 Ok(forward(inputs)?.0)
             }
+            fn record_list(
+                _: Vec<DispatchTensor>,
+                outputs: Vec<DispatchTensor>,
+                _: ListRule,
+            ) -> Vec<DispatchTensor> {
+                outputs
+            }
         }
         concrete!(@tape $B, NoCheckpointing, Disabled);
         concrete!(@tape $B, BalancedCheckpointing, Balanced);
@@ -180,6 +212,17 @@ macro_rules! concrete {
                     },
                 );
                 Ok(Self::dispatched(Floats(node?)).0)
+            }
+            fn record_list(
+                inputs: Vec<DispatchTensor>,
+                outputs: Vec<DispatchTensor>,
+                rule: ListRule,
+            ) -> Vec<DispatchTensor> {
+                let inputs = inputs.into_iter().map(Self::float).collect();
+                let outputs = outputs.into_iter().map(<$B as Concrete>::float).collect();
+                let node = || Ok((outputs, rule));
+                let Ok(all) = tape::operation::record_list::<_, $B, $C, Infallible>(inputs, node);
+                all.into_iter().map(|y| Self::dispatched(Floats(y)).0).collect()
             }
         }
     };
@@ -249,6 +292,25 @@ where
     };
     at!((at, tape), |B| B::record(inputs, forward, vjp),
         else unreachable!("asked for where rules are recorded"))
+}
+
+/// As [`tape::operation::record_list`], on the backend of these tensors, which is a listed one. The outputs, at least one, are on
+/// no tape.
+///
+/// # Errors
+/// An output on another backend.
+pub(crate) fn record_list(
+    inputs: Vec<DispatchTensor>,
+    outputs: Vec<DispatchTensor>,
+    rule: ListRule,
+) -> Result<Vec<DispatchTensor>, TensorError> {
+    let (at, tape) = common(&inputs);
+    if outputs.iter().any(|y| place(&y.kind) != at) {
+        let message = "a result is on another backend than the arguments";
+        return Err(TensorError::value("record", message));
+    }
+    Ok(at!((at, tape), |B| B::record_list(inputs, outputs, rule),
+        else unreachable!("asked for where rules are recorded")))
 }
 
 fn inner(x: &Operand<Dispatch>) -> &DispatchTensor {

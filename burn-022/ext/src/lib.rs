@@ -26,6 +26,7 @@
 //! | recurrences, Kalman filters, scans of a user's body in bounded memory | [`scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
 //! | CRFs, Gaussian processes, low-rank layers | [`models`] |
+//! | functions with derivative rules written in tensors | [`custom`] |
 //! | nested arguments and results, including structs (pytrees) | [`tree`] |
 //! | user-defined operation with a derivative rule | [`operation`], [`tape`] |
 //! | complex tensors as pairs of real tensors | [`Complex`] |
@@ -63,6 +64,7 @@
 // structured graded, block-sparse and diagonal tensors
 // networks   matrix product states and operators, tensor trains
 // complex    complex tensors as pairs
+// custom     functions with derivative rules written in tensors
 // tree       nested arguments and results
 // models     linear-chain CRFs, Gaussian processes, low-rank layers
 // nn         fused softmax, norms, attention and cross-entropy
@@ -72,6 +74,7 @@
 
 mod boundary;
 mod complex;
+pub mod custom;
 mod dispatch;
 pub mod einsum;
 mod engine;

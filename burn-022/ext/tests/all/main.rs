@@ -5,6 +5,7 @@
 
 #[macro_use]
 mod line;
+mod custom;
 mod einsum;
 mod linalg;
 mod structured;

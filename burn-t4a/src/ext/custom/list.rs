@@ -3,11 +3,11 @@
 use std::any::type_name;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{CustomBackend, CustomError, CustomJvp, CustomVjp, Result, TensorMismatch};
+use super::signature::{TreeSignature, built};
+use super::{CustomBackend, CustomJvp, CustomVjp, Result};
 use crate::ext::operation::Operand;
 use crate::ext::primitive::Floats;
-use crate::ext::tree::{self, Leaf, Structure, Tree};
-use burn_backend::{DType, Shape};
+use crate::ext::tree::{Structure, Tree};
 
 /// The tensors of a tree.
 pub type OperandList<B> = Vec<Operand<B>>;
@@ -67,16 +67,6 @@ pub trait JvpRule: Clone + Send + Sync + 'static {
     }
 }
 
-/// Shape and dtype.
-type ShapeAndDtype = (Shape, DType);
-
-/// Structure of a tree with shapes and dtypes of its tensors.
-#[derive(Clone, Debug, PartialEq)]
-struct TreeSignature {
-    structure: Structure,
-    tensors: Vec<ShapeAndDtype>,
-}
-
 /// A rule with the trees that its lists belong to.
 #[derive(Clone)]
 pub(super) struct TypedRule<R> {
@@ -88,7 +78,7 @@ pub(super) struct TypedRule<R> {
 
 impl<R: 'static> TypedRule<R> {
     pub(super) fn new<B: CustomBackend, T: Tree<B>>(rule: R, x: T) -> (Self, OperandList<B>) {
-        let (arguments, x) = signature(x);
+        let (arguments, x) = TreeSignature::of(x);
         (Self { rule, arguments, seen: Arc::default() }, x)
     }
 
@@ -99,30 +89,7 @@ impl<R: 'static> TypedRule<R> {
         structure: &Structure,
         all: OperandList<B>,
     ) -> Result<T> {
-        tree::build(structure, all.into_iter().map(Leaf::of_operand).collect())
-            .map_err(|error| CustomError::Tree { rule: type_name::<R>(), what, error })
-    }
-
-    /// Checks that a list has the structure, shapes and dtypes of its counterpart, but for integers and booleans.
-    fn same(
-        &self,
-        what: &'static str,
-        given: &TreeSignature,
-        required: &TreeSignature,
-    ) -> Result<()> {
-        let rule = type_name::<R>();
-        if given.structure != required.structure {
-            let [given, required] = [given, required].map(|x| x.structure.to_string());
-            return Err(CustomError::Structure { rule, what, given, required });
-        }
-        let both = given.tensors.iter().zip(&required.tensors).zip(required.structure.paths());
-        let wrong =
-            both.filter(|((given, required), _)| required.1.is_float() && given != required);
-        let mismatch = |((given, required), path): ((&ShapeAndDtype, &ShapeAndDtype), String)| {
-            TensorMismatch { path, given: given.clone(), required: required.clone() }
-        };
-        let tensors: Vec<TensorMismatch> = wrong.map(mismatch).collect();
-        if tensors.is_empty() { Ok(()) } else { Err(CustomError::Tensors { rule, what, tensors }) }
+        built::<R, B, T>(what, structure, all)
     }
 
     fn with_seen<T>(
@@ -147,13 +114,6 @@ impl<R: 'static> TypedRule<R> {
     }
 }
 
-fn signature<B: CustomBackend, T: Tree<B>>(tree: T) -> (TreeSignature, OperandList<B>) {
-    let (structure, all) = tree::flatten(tree);
-    let tensors = all.iter().map(|leaf| (leaf.shape(), leaf.dtype())).collect();
-    let all = all.into_iter().map(Leaf::into_operand).collect();
-    (TreeSignature { structure, tensors }, all)
-}
-
 impl<R: CustomVjp> VjpRule for TypedRule<R> {
     fn name(&self) -> &'static str {
         type_name::<R>()
@@ -162,8 +122,8 @@ impl<R: CustomVjp> VjpRule for TypedRule<R> {
     fn forward<B: CustomBackend>(&self, x: OperandList<B>) -> Result<Pulled<B>> {
         let x = self.build("the arguments", &self.arguments.structure, x)?;
         let (results, residuals) = self.rule.forward::<B>(x);
-        let (of_results, results) = signature(results);
-        let (of_residuals, residuals) = signature(residuals);
+        let (of_results, results) = TreeSignature::of(results);
+        let (of_residuals, residuals) = TreeSignature::of(residuals);
         self.with_seen(|seen| *seen = (Some(of_results), Some(of_residuals.structure)));
         Ok([results, residuals])
     }
@@ -178,8 +138,8 @@ impl<R: CustomVjp> VjpRule for TypedRule<R> {
         let residuals = self.build("the residuals", &of_residuals, residuals)?;
         let structure = self.results_seen().structure;
         let cotangents = self.build("the cotangents of the results", &structure, cotangents)?;
-        let (given, all) = signature(self.rule.backward::<B>(residuals, cotangents));
-        self.same("the cotangents of the arguments", &given, &self.arguments)?;
+        let (given, all) = TreeSignature::of(self.rule.backward::<B>(residuals, cotangents));
+        given.check::<R>("the cotangents of the arguments", &self.arguments)?;
         Ok(all)
     }
 }
@@ -189,9 +149,9 @@ impl<R: CustomJvp> JvpRule for TypedRule<R> {
         let x = self.build("the arguments", &self.arguments.structure, x)?;
         let tangents = self.build("the tangents", &self.arguments.structure, tangents)?;
         let (results, tangents) = self.rule.jvp::<B>(x, tangents);
-        let (of_results, results) = signature(results);
-        let (of_tangents, tangents) = signature(tangents);
-        self.same("the tangents of the results", &of_tangents, &of_results)?;
+        let (of_results, results) = TreeSignature::of(results);
+        let (of_tangents, tangents) = TreeSignature::of(tangents);
+        of_tangents.check::<R>("the tangents of the results", &of_results)?;
         self.with_seen(|seen| seen.0 = Some(of_results));
         Ok([results, tangents])
     }

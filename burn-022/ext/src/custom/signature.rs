@@ -1,0 +1,1 @@
+../../../../face/ext/custom/signature.rs
