@@ -1,7 +1,8 @@
 //! Compiled functions against the same functions run eagerly, checked first.
 //!
 //! ```text
-//! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-compile --bench compile [-- part]
+//! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-compile --bench compile [-- part]                 with the feature `jit`
+//! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-workspace --bench compile_portable [-- part]      without it
 //! ```
 //!
 //! Parts: elementwise, norm, perceptron, transformer, scan, gradient, calls.
@@ -18,7 +19,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Distribution, Tensor, TensorData, Tolerance};
 use burn_t4a::ext::scan::{Memory, Options, ScanBackend, ScanPath, scan};
 use burn_t4a::{BurnT4a, T4aDevice};
-use burn_t4a_compile::{Traced, compile};
+use burn_t4a_transforms::compile::{Traced, compile};
 
 type B = BurnT4a;
 type T = Traced<B>;
