@@ -44,7 +44,7 @@ mod signature;
 use std::any::type_name;
 
 use burn_dispatch::{Dispatch, DispatchAutodiffContext, DispatchTensor};
-use t4a_diff::{Array, Value};
+use t4a_diff::Value;
 use t4a_scan::body::Tape;
 use t4a_tensor::TensorError;
 
