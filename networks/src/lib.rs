@@ -39,8 +39,8 @@
 //!
 //! Overlaps, energies and sums of states are differentiable over arrays that are, as [`Mps::inner_array`],
 //! [`Mps::matrix_element_array`], [`Mpo::inner_array`] and the functions of the table, what [`peps`] computes in given
-//! environments, and the energy of an iPEPS ([`peps::energy()`]). Other searches and evolutions compute on the engine, whose
-//! arrays have gradients by [`tape`], and [`GroundState`] differentiates their result by implicit functions.
+//! environments, and the energy of an iPEPS ([`peps::energy()`], [`peps::cell_energy()`]). Other searches and evolutions compute
+//! on the engine, whose arrays have gradients by [`tape`], and [`GroundState`] differentiates their result by implicit functions.
 #![forbid(unsafe_code)]
 
 pub mod coming_from;

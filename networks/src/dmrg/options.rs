@@ -26,7 +26,8 @@ pub enum Update {
 /// | `tolerance` | 1e-10: change of the energy at which the search ends |
 /// | `update` | two sites |
 /// | `expansion` | 1e-3, divided by 10 per sweep; for one site |
-/// | `applications` | 6 of the effective operator per update |
+/// | `applications` | at most 6 of the effective operator per update |
+/// | `eigen_tolerance` | 1e-9: residual of the vector of an update, relative to the operator, at which its iteration ends |
 ///
 /// ```
 /// use t4a_networks::{DmrgOptions, Update};
@@ -41,6 +42,7 @@ pub struct DmrgOptions {
     pub(super) update: Update,
     pub(super) expansion: f64,
     pub(super) applications: usize,
+    pub(super) eigen_tolerance: f64,
 }
 
 impl Default for DmrgOptions {
@@ -53,6 +55,7 @@ impl Default for DmrgOptions {
             update: Update::TwoSites,
             expansion: 1e-3,
             applications: 6,
+            eigen_tolerance: 1e-9,
         }
     }
 }
@@ -98,9 +101,15 @@ impl DmrgOptions {
         Self { expansion, ..self }
     }
 
-    /// Applications of the effective operator per update.
+    /// The largest number of applications of the effective operator per update.
     pub fn applications(self, applications: usize) -> Self {
         Self { applications, ..self }
+    }
+
+    /// The residual of the vector of an update, relative to the operator, below which its iteration ends before the largest
+    /// number of applications. With 0 every update makes that number of them, unless the space of its vectors is exhausted.
+    pub fn eigen_tolerance(self, eigen_tolerance: f64) -> Self {
+        Self { eigen_tolerance, ..self }
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -116,6 +125,7 @@ impl DmrgOptions {
             ("the cutoff", self.cutoff),
             ("the tolerance", self.tolerance),
             ("the expansion", self.expansion),
+            ("the tolerance of an update", self.eigen_tolerance),
         ];
         if let Some((name, x)) = numbers.into_iter().find(|&(_, x)| !finite(x)) {
             return reject(name, x.to_string(), "a finite number of at least 0");
@@ -133,6 +143,6 @@ impl DmrgOptions {
     }
 
     pub(super) fn krylov(&self) -> KrylovOptions {
-        KrylovOptions::new().max_applications(self.applications).tolerance(1e-9)
+        KrylovOptions::new().max_applications(self.applications).tolerance(self.eigen_tolerance)
     }
 }

@@ -4,10 +4,8 @@
 //! system of equations that is solved by GMRES. One step is recorded, not the iteration.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use t4a_diff::operation::Keep;
-use t4a_diff::{Array, Cotangents, Dual, Eager, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Eager};
 use t4a_structured::{GradedTensor, Leg, Sector, Spec};
 
 use super::fixed::FixedStep;
@@ -16,7 +14,7 @@ use super::layers::{closed, double, rank, real, symmetrised};
 use super::options::{CtmOptions, CtmReport};
 use super::subspace::lifted;
 use super::symmetric::{Symmetric, SymmetricSearch, normalised};
-use crate::error::{NetworksError, Result};
+use crate::error::Result;
 use crate::tape::{Recorded, pullback};
 
 const OP: &str = "iPEPS energy";
@@ -60,10 +58,15 @@ impl<S: Sector> SymmetricEnergy<S> {
         &self.options
     }
 
+    /// Rejects tensors of another form than that of a state.
+    pub(super) fn check<A: Array>(state: &GradedTensor<S, A>) -> Result<()> {
+        rank(OP, state, 5)?;
+        real(OP, "the state", state)
+    }
+
     /// The state as it is used: with the symmetries of the square, of norm 1.
     fn prepared<A: Array>(&self, state: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
-        rank(OP, state, 5)?;
-        real(OP, "the state", state)?;
+        Self::check(state)?;
         normalised(&symmetrised(state)?)
     }
 
@@ -170,153 +173,6 @@ impl<S: Sector> SymmetricEnergy<S> {
             environment = environment.step(&bulk, &self.options)?;
         }
         self.in_environment(state, &environment)
-    }
-}
-
-/// The energy per site of a state over any arrays, an array of one element: one operation, whose gradient is that of
-/// the fixed point ([`SymmetricEnergy::gradient`]). Computed on the host; derivatives of first order, a second one is
-/// `Gradient`. [`SymmetricEnergy::unrolled`] has second derivatives.
-///
-/// ```no_run
-/// # use t4a_networks::peps::{energy, SymmetricEnergy};
-/// # use t4a_networks::tape::{Recorded, gradients};
-/// # use t4a_structured::{GradedTensor, Z2};
-/// # fn f(h: &SymmetricEnergy<Z2>, state: &GradedTensor<Z2, Recorded>) -> Result<(), t4a_networks::NetworksError> {
-/// let gradient = gradients(&energy(h, state)?, &[state.re()])?;
-/// # Ok(()) }
-/// ```
-///
-/// # Errors
-/// As [`SymmetricEnergy::gradient`].
-pub fn energy<S: Sector, A: Array>(
-    energy: &SymmetricEnergy<S>,
-    state: &GradedTensor<S, A>,
-) -> Result<A> {
-    energy.prepared(state)?;
-    let op = EnergyOperation { energy: Arc::new(energy.clone()), spec: state.spec().clone() };
-    let outcome = A::apply(&op, &[Value::Float(state.re().clone())], &[false])?;
-    outcome.results.into_iter().next().ok_or(NetworksError::Norm { op: OP, norm: f64::NAN })
-}
-
-/// The energy of the entries of a state.
-#[derive(Clone, Debug)]
-struct EnergyOperation<S> {
-    energy: Arc<SymmetricEnergy<S>>,
-    spec: Spec<S>,
-}
-
-impl<S: Sector> EnergyOperation<S> {
-    fn state<A: Array>(&self, x: &A) -> Result<GradedTensor<S>> {
-        let entries = x.elements()?.cast(t4a_tensor::DType::F64)?;
-        Ok(GradedTensor::new(self.spec.clone(), entries.into(), None)?)
-    }
-
-    /// An array like another of these numbers.
-    fn array<A: Array>(&self, like: &A, x: &Eager) -> Result<A> {
-        Ok(like.constant(x.tensor()?.clone().cast(like.dtype())?))
-    }
-
-    fn evaluated<A: Array>(&self, x: &A) -> Result<[A; 2]> {
-        let Evaluated { energy, gradient, .. } = self.energy.gradient(&self.state(x)?, None)?;
-        Ok([x.full(&[1], energy), self.array(x, gradient.re())?])
-    }
-
-    fn no_second_order<T>(&self) -> Result<T> {
-        let (op, message) = ("ipeps_energy", "the energy has first derivatives".into());
-        Err(NetworksError::Gradient { op, message })
-    }
-}
-
-/// The energy and its gradient, which has no derivative.
-#[derive(Clone, Debug)]
-struct EvaluatedOperation<S>(EnergyOperation<S>);
-
-impl<S: Sector> Operation for EvaluatedOperation<S> {
-    type Error = NetworksError;
-
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
-        let energy = self.0.results(inputs)?;
-        Ok(energy.into_iter().chain(inputs.iter().cloned()).collect())
-    }
-
-    fn is_on_host(&self) -> bool {
-        true
-    }
-
-    fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
-        Ok(Outcome::new(self.0.evaluated(inputs[0].float())?.into()))
-    }
-
-    fn vjp<A: Array>(&self, _: &Reverse<'_, A>) -> Result<Cotangents<A>> {
-        self.0.no_second_order()
-    }
-
-    fn jvp<A: Array>(&self, _: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
-        self.0.no_second_order()
-    }
-
-    fn check_second_order(&self) -> Result<()> {
-        self.0.no_second_order()
-    }
-}
-
-impl<S: Sector> Operation for EnergyOperation<S> {
-    type Error = NetworksError;
-
-    fn name(&self) -> &'static str {
-        "ipeps_energy"
-    }
-
-    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
-        Ok(inputs.iter().map(|x| Meta { shape: vec![1], dtype: x.dtype }).collect())
-    }
-
-    fn keep(&self, _: &[bool]) -> Keep {
-        Keep::default()
-    }
-
-    fn is_on_host(&self) -> bool {
-        true
-    }
-
-    fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
-        let x = inputs[0].float();
-        if !tracked.contains(&true) {
-            return Ok(x.full(&[1], self.energy.value(&self.state(x)?)?).into());
-        }
-        let [energy, gradient] = self.evaluated(x)?;
-        Ok(Outcome { results: vec![energy], hidden: vec![gradient], extra: Vec::new() })
-    }
-
-    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
-        let gradient = &reverse.kept.hidden[0];
-        Ok(vec![Some(gradient.mul(&reverse.cotangent().expand(&gradient.shape())))])
-    }
-
-    fn jvp<A: Array>(&self, inputs: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
-        let x = inputs[0].float();
-        // As an operation, of which a tape above is an error.
-        let all = A::apply(
-            &EvaluatedOperation(self.clone()),
-            &[Value::Float(x.value.clone())],
-            &[false],
-        )?;
-        let [energy, gradient] = <[A; 2]>::try_from(all.results)
-            .unwrap_or_else(|all| unreachable!("two results, not {}", all.len()));
-        let tangent = x.tangent.as_ref().map(|t| gradient.mul(t).sum(0));
-        Ok(Outcome {
-            results: vec![Dual { value: energy, tangent }],
-            hidden: vec![Dual::constant(gradient)],
-            extra: Vec::new(),
-        })
-    }
-
-    fn check_second_order(&self) -> Result<()> {
-        self.no_second_order()
     }
 }
 

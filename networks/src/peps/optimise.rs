@@ -1,4 +1,4 @@
-//! Variational optimisation of a symmetric iPEPS by L-BFGS.
+//! Variational optimisation of iPEPS by L-BFGS.
 //!
 //! Reference: J. Nocedal, S. Wright, *Numerical Optimization* (2006), chapters 3 and 7.
 
@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use t4a_structured::{GradedTensor, Sector};
 
-use super::energy::{Evaluated, SymmetricEnergy};
+use super::variational::PepsEnergy;
 use crate::error::{NetworksError, Result};
 use crate::report::{Flow, Report};
-use crate::scalar::{norm, number};
+use crate::scalar::number;
 
 const OP: &str = "iPEPS optimisation";
 
@@ -57,35 +57,73 @@ impl PepsOptions {
     }
 }
 
-/// A search for the state of lowest energy.
+/// A search for the state of lowest energy, of one tensor with the symmetries of the square ([`SymmetricEnergy`](super::SymmetricEnergy)) or of a
+/// unit cell ([`CellEnergy`](super::CellEnergy)).
 ///
 /// The state is that of the last complete step: a search that is stopped continues with [`PepsSearch::run`], or later
 /// from a stored state.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use t4a_networks::peps::{CellEnergy, CtmOptions, PepsOptions, PepsSearch, layers};
+/// use t4a_networks::sites::spin_half;
+/// use t4a_structured::{Direction, GradedTensor, Leg, Spec, U1};
+/// use t4a_tensor::{DType, random::Generator};
+/// // The Heisenberg model on a checkerboard of two products: up and down in turns.
+/// let (site, none) = (spin_half(), Leg::new([(U1(0), 1)], Direction::Out)?);
+/// let terms = [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (1.0, "Sz", "Sz")];
+/// let options = CtmOptions::new().max_dim(2);
+/// let h = CellEnergy::new(2, layers::bond_operator(&site, terms)?, options)?;
+/// let product = |out: i32, step: i32| -> Result<GradedTensor<U1>, t4a_structured::StructuredError> {
+///     let leg = |direction| Leg::new([(U1(out), 1)], direction);
+///     let other = |direction| Leg::new([(U1(out + step), 1)], direction);
+///     let (a, b) = (leg(Direction::Out)?, other(Direction::In)?);
+///     let spec = Spec::new(vec![site.leg().clone(), a, none.clone(), b, none.dual()], U1(0), 1)?;
+///     GradedTensor::random(spec, DType::F64, false, &Generator::new(1))
+/// };
+/// let start = vec![product(0, 1)?, product(1, -1)?, product(1, -1)?, product(0, 1)?];
+/// let mut search = PepsSearch::new(&h, start, PepsOptions::new().steps(2))?;
+/// let last = search.run(|_| Ok(ControlFlow::Continue(())))?;
+/// assert!((last.energy + 0.5).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
-pub struct PepsSearch<S> {
-    energy: SymmetricEnergy<S>,
+pub struct PepsSearch<E: PepsEnergy> {
+    energy: E,
     options: PepsOptions,
-    state: GradedTensor<S>,
-    evaluated: Evaluated<S>,
+    state: E::State,
+    evaluated: E::Evaluated,
     /// Steps and changes of the gradient, the latest last.
-    pairs: VecDeque<[GradedTensor<S>; 2]>,
+    pairs: VecDeque<[Tensors<E::Sector>; 2]>,
     steps: usize,
 }
 
-fn dot<S: Sector>(x: &GradedTensor<S>, y: &GradedTensor<S>) -> Result<f64> {
-    number(&x.inner(y)?.0)
+/// Tensors of a state, a step or a gradient.
+type Tensors<S> = Vec<GradedTensor<S>>;
+
+fn dot<S: Sector>(x: &[GradedTensor<S>], y: &[GradedTensor<S>]) -> Result<f64> {
+    x.iter().zip(y).try_fold(0.0, |sum, (x, y)| Ok(sum + number(&x.inner(y)?.0)?))
 }
 
-impl<S: Sector> PepsSearch<S> {
-    /// A search from a state `[site, left, up, right, down]`.
+fn norm<S: Sector>(x: &[GradedTensor<S>]) -> Result<f64> {
+    x.iter().try_fold(0.0, |sum: f64, x| Ok(sum.hypot(crate::scalar::norm(x)?)))
+}
+
+fn scaled<S: Sector>(x: &[GradedTensor<S>], by: f64) -> Tensors<S> {
+    x.iter().map(|x| x.scale(by)).collect()
+}
+
+/// `x + y · by`.
+fn sum<S: Sector>(x: &[GradedTensor<S>], y: &[GradedTensor<S>], by: f64) -> Result<Tensors<S>> {
+    x.iter().zip(y).map(|(x, y)| Ok(x.add(&y.scale(by))?)).collect()
+}
+
+impl<E: PepsEnergy> PepsSearch<E> {
+    /// A search from a state: a tensor `[site, left, up, right, down]`, or those of a cell row by row.
     ///
     /// # Errors
-    /// `Argument` for options out of range; those of [`SymmetricEnergy::gradient`].
-    pub fn new(
-        energy: &SymmetricEnergy<S>,
-        start: GradedTensor<S>,
-        options: PepsOptions,
-    ) -> Result<Self> {
+    /// `Argument` for options out of range; those of [`PepsEnergy::evaluate`].
+    pub fn new(energy: &E, start: E::State, options: PepsOptions) -> Result<Self> {
         let reject = |name, given: String, required| {
             Err(NetworksError::Argument { op: OP, name, given, required })
         };
@@ -96,31 +134,35 @@ impl<S: Sector> PepsSearch<S> {
             let given = options.tolerance.to_string();
             return reject("the tolerance", given, "a finite number of at least 0");
         }
-        let evaluated = energy.gradient(&start, None)?;
+        let evaluated = energy.evaluate(&start, None)?;
         let (energy, pairs) = (energy.clone(), VecDeque::new());
         Ok(Self { energy, options, state: start, evaluated, pairs, steps: 0 })
     }
 
     /// The state.
-    pub fn state(&self) -> &GradedTensor<S> {
+    pub fn state(&self) -> &E::State {
         &self.state
     }
 
     /// Energy, gradient and environment of the state.
-    pub fn evaluated(&self) -> &Evaluated<S> {
+    pub fn evaluated(&self) -> &E::Evaluated {
         &self.evaluated
+    }
+
+    fn gradient(&self) -> &[GradedTensor<E::Sector>] {
+        E::parts(&self.evaluated).1
     }
 
     /// Steps until the gradient is below the tolerance, no step lowers the energy, or the number of steps is reached.
     ///
     /// # Errors
-    /// That of the callback; those of [`SymmetricEnergy::gradient`].
+    /// That of the callback; those of [`PepsEnergy::evaluate`].
     pub fn run(&mut self, mut callback: impl FnMut(&Report) -> Flow) -> Result<Report> {
         loop {
-            let before = self.evaluated.energy;
+            let before = E::parts(&self.evaluated).0;
             let report = self.step()?;
             let flow = callback(&report)?;
-            let small = norm(&self.evaluated.gradient)? < self.options.tolerance;
+            let small = norm(self.gradient())? < self.options.tolerance;
             let stuck = report.energy >= before;
             let last = self.steps >= self.options.steps;
             if flow == ControlFlow::Break(()) || small || stuck || last {
@@ -130,20 +172,20 @@ impl<S: Sector> PepsSearch<S> {
     }
 
     /// The negative gradient times the approximate inverse Hessian (two loops).
-    fn direction(&self) -> Result<GradedTensor<S>> {
-        let mut q = self.evaluated.gradient.scale(-1.0);
+    fn direction(&self) -> Result<Tensors<E::Sector>> {
+        let mut q = scaled(self.gradient(), -1.0);
         let mut factors = Vec::new();
         for [s, y] in self.pairs.iter().rev() {
             let a = dot(s, &q)? / dot(s, y)?;
-            q = q.sub(&y.scale(a))?;
+            q = sum(&q, y, -a)?;
             factors.push(a);
         }
         if let Some([s, y]) = self.pairs.back() {
-            q = q.scale(dot(s, y)? / dot(y, y)?);
+            q = scaled(&q, dot(s, y)? / dot(y, y)?);
         }
         for ([s, y], a) in self.pairs.iter().zip(factors.into_iter().rev()) {
             let b = dot(y, &q)? / dot(s, y)?;
-            q = q.add(&s.scale(a - b))?;
+            q = sum(&q, s, a - b)?;
         }
         Ok(q)
     }
@@ -152,26 +194,27 @@ impl<S: Sector> PepsSearch<S> {
     /// The state stays if it does not.
     ///
     /// # Errors
-    /// Those of [`SymmetricEnergy::gradient`].
+    /// Those of [`PepsEnergy::evaluate`].
     pub fn step(&mut self) -> Result<Report> {
         let begin = Instant::now();
         let mut direction = self.direction()?;
-        let mut slope = dot(&self.evaluated.gradient, &direction)?;
+        let mut slope = dot(self.gradient(), &direction)?;
         if slope.is_nan() || slope >= 0.0 {
             self.pairs.clear();
             direction = self.direction()?;
-            slope = dot(&self.evaluated.gradient, &direction)?;
+            slope = dot(self.gradient(), &direction)?;
         }
         // The first step has no scale of its own; the energy does not change with the norm of the state.
-        let (size, most) = (norm(&direction)?, 0.3 * norm(&self.state)?);
+        let (size, most) = (norm(&direction)?, 0.3 * norm(E::tensors(&self.state))?);
         let mut length = if self.pairs.is_empty() { (0.1 * most / size).min(1.0) } else { 1.0 };
         length = length.min(most / size);
+        let before = E::parts(&self.evaluated).0;
         for _ in 0..12 {
-            let moved = self.state.add(&direction.scale(length))?;
-            let found = self.energy.gradient(&moved, Some(&self.evaluated.environment));
+            let moved = E::state(sum(E::tensors(&self.state), &direction, length)?)?;
+            let found = self.energy.evaluate(&moved, Some(&self.evaluated));
             // A step too far may leave the states whose environments converge.
             if let Ok(found) = found
-                && found.energy <= self.evaluated.energy + 1e-4 * length * slope
+                && E::parts(&found).0 <= before + 1e-4 * length * slope
             {
                 self.accept(moved, found)?;
                 break;
@@ -179,18 +222,19 @@ impl<S: Sector> PepsSearch<S> {
             length *= 0.4;
         }
         self.steps += 1;
+        let (energy, _, report) = E::parts(&self.evaluated);
         Ok(Report {
             step: self.steps,
-            energy: self.evaluated.energy,
-            truncation: self.evaluated.report.truncation,
-            bond_dim: self.evaluated.report.bond_dim,
+            energy,
+            truncation: report.truncation,
+            bond_dim: report.bond_dim,
             seconds: begin.elapsed().as_secs_f64(),
         })
     }
 
-    fn accept(&mut self, state: GradedTensor<S>, evaluated: Evaluated<S>) -> Result<()> {
-        let s = state.sub(&self.state)?;
-        let y = evaluated.gradient.sub(&self.evaluated.gradient)?;
+    fn accept(&mut self, state: E::State, evaluated: E::Evaluated) -> Result<()> {
+        let s = sum(E::tensors(&state), E::tensors(&self.state), -1.0)?;
+        let y = sum(E::parts(&evaluated).1, self.gradient(), -1.0)?;
         // Pairs of negative curvature would make the Hessian indefinite.
         if dot(&s, &y)? > 1e-12 * norm(&s)? * norm(&y)? {
             self.pairs.push_back([s, y]);

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use t4a_networks::{Dmrg, DmrgOptions, EvolveOptions, Mps, Report, Tdvp, Tebd, Update};
+use t4a_networks::{
+    Dmrg, DmrgOptions, EvolveOptions, Mps, NetworksError, Report, Tdvp, Tebd, Update,
+};
 use t4a_structured::U1;
 use t4a_tensor::random::Generator;
 
@@ -69,6 +71,26 @@ fn schedules_of_bond_dimensions() {
     let options = DmrgOptions::new().max_dim(16).tolerance(1e-6).sweeps(50);
     let mut search = Dmrg::new(&mpo, product(&h, &["Up", "Dn"]), options).unwrap();
     assert!(search.run_to_end().unwrap().step < 10);
+}
+
+#[test]
+fn tolerances_of_updates() {
+    // With a large one an update ends after its first application.
+    let h = xxz(8, 1, 1.0);
+    let mpo = h.mpo().unwrap();
+    let energy = |options: DmrgOptions| {
+        let mut search = Dmrg::new(&mpo, product(&h, &["Up", "Dn"]), options).unwrap();
+        search.sweep().unwrap().energy
+    };
+    let exact = energy(DmrgOptions::new());
+    let coarse = energy(DmrgOptions::new().eigen_tolerance(0.5));
+    let one = energy(DmrgOptions::new().applications(1));
+    assert!(coarse > exact + 1e-3 && (coarse - one).abs() < 1e-9, "{coarse}, {one}, {exact}");
+    let all = energy(DmrgOptions::new().eigen_tolerance(0.0));
+    assert!((all - exact).abs() < 1e-6, "{all}, {exact}");
+    let options = DmrgOptions::new().eigen_tolerance(f64::NAN);
+    let e = Dmrg::new(&mpo, product(&h, &["Up", "Dn"]), options).unwrap_err();
+    assert!(matches!(e, NetworksError::Argument { .. }), "{e}");
 }
 
 #[test]

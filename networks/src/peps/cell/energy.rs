@@ -9,7 +9,7 @@ use t4a_diff::{Array, Eager};
 use t4a_structured::{GradedTensor, Sector};
 
 use super::step::CellStep;
-use super::{Cell, CellEnvironment, CellSearch};
+use super::{Cell, CellEnvironment, CellSearch, check_number};
 use crate::error::{NetworksError, Result};
 use crate::peps::implicit::implicit;
 use crate::peps::layers::{rank, real};
@@ -42,11 +42,16 @@ pub struct CellEvaluated<S> {
     pub report: CtmReport,
 }
 
+/// Rejects tensors of another form than those of a state.
+fn check_tensor<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<()> {
+    rank(OP, x, 5)?;
+    real(OP, "the state", x)
+}
+
 /// The tensors as they are used: of norm 1.
 fn prepared<S: Sector, A: Array>(state: &[GradedTensor<S, A>]) -> Result<Vec<GradedTensor<S, A>>> {
     let one = |x: &GradedTensor<S, A>| {
-        rank(OP, x, 5)?;
-        real(OP, "the state", x)?;
+        check_tensor(x)?;
         normalised(x)
     };
     state.iter().map(one).collect()
@@ -71,6 +76,12 @@ impl<S: Sector> CellEnergy<S> {
         options.check(OP)?;
         real(OP, "the operator", &pair)?;
         Ok(Self { width, pair, options })
+    }
+
+    /// Rejects tensors of another form than those of a state, and another number of them.
+    pub(in crate::peps) fn check<A: Array>(&self, state: &[GradedTensor<S, A>]) -> Result<()> {
+        check_number(self.width, state.len())?;
+        state.iter().try_for_each(check_tensor)
     }
 
     /// The energy per site in a given environment, an array of one element. Differentiable in both.

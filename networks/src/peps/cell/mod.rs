@@ -47,6 +47,16 @@ use crate::scalar::norm;
 
 const OP: &str = "CTMRG";
 
+/// Rejects numbers of tensors that are no multiple of the width.
+fn check_number(width: usize, given: usize) -> Result<()> {
+    if width == 0 || given == 0 || !given.is_multiple_of(width) {
+        let what = "tensors of a cell";
+        let required = width.max(1) * given.div_ceil(width.max(1)).max(1);
+        return Err(NetworksError::Length { op: OP, what, required, given });
+    }
+    Ok(())
+}
+
 /// A cell of bulk tensors `[left, up, right, down]` on the square lattice, row by row.
 #[derive(Clone, Debug)]
 pub struct Cell<S, A = Eager> {
@@ -64,12 +74,7 @@ impl<S: Sector, A: Array> Cell<S, A> {
         if S::FERMIONIC {
             return Err(NetworksError::FermionicSector { op: OP, what: "a cell".into() });
         }
-        if width == 0 || bulk.is_empty() || !bulk.len().is_multiple_of(width) {
-            let what = "tensors of a cell";
-            let (required, given) =
-                (width.max(1) * bulk.len().div_ceil(width.max(1)).max(1), bulk.len());
-            return Err(NetworksError::Length { op: OP, what, required, given });
-        }
+        check_number(width, bulk.len())?;
         bulk.iter().try_for_each(|x| rank(OP, x, 4))?;
         let cell = Self { width, bulk };
         for site in 0..cell.bulk.len() {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use t4a_diff::{Array, Dual, check};
 use t4a_networks::peps::{
     Cell, CellEnergy, CellEnvironment, CellStep, CtmOptions, FixedStep, PepsOptions, PepsSearch,
-    Symmetric, SymmetricEnergy, energy, layers, random_state,
+    Symmetric, SymmetricEnergy, cell_energy, energy, layers, random_state,
 };
 use t4a_networks::sites::spin_half;
 use t4a_networks::tape::{Recorded, gradients};
@@ -195,7 +195,7 @@ fn size<S: Sector>(x: &GradedTensor<S>) -> f64 {
     check::elements(&x.norm().unwrap())[0]
 }
 
-fn cell_energy<S: Sector>(
+fn cell_model<S: Sector>(
     charge: impl Fn(U1) -> S,
     width: usize,
     options: CtmOptions,
@@ -211,8 +211,72 @@ fn gradients_of_cells() {
     // Two tensors in a row, dense and with conserved magnetisation in a checkerboard.
     let [a, b] = checkerboard();
     let dense = [&a, &b].map(|x| x.drop_charge().unwrap());
-    compare_cell(&cell_energy(|_| Trivial, 2, options), 2, &dense);
-    compare_cell(&cell_energy(|q| q, 2, options), 2, &[a.clone(), b.clone(), b, a]);
+    compare_cell(&cell_model(|_| Trivial, 2, options), 2, &dense);
+    compare_cell(&cell_model(|q| q, 2, options), 2, &[a.clone(), b.clone(), b, a]);
+}
+
+#[test]
+fn energies_of_cells_as_operations() {
+    let options = CtmOptions::new().max_dim(4).tolerance(1e-11).steps(300);
+    let (h, state) = (cell_model(|q| q, 2, options), checkerboard());
+    let found = h.gradient(&state, None).unwrap();
+    let variables: Vec<_> = state.iter().map(|x| Recorded::variable(x.re().clone())).collect();
+    let recorded =
+        |k: usize| GradedTensor::new(state[k].spec().clone(), variables[k].clone(), None).unwrap();
+    let value = cell_energy(&h, &[recorded(0), recorded(1)]).unwrap();
+    assert!((check::elements(value.value())[0] - found.energy).abs() < 1e-12);
+    let own = gradients(&value.mul(&value), &[&variables[0], &variables[1]]).unwrap();
+    for (own, want) in own.iter().zip(&found.gradient) {
+        let (own, want) = (check::elements(own), check::elements(want.re()));
+        let error = own.iter().zip(&want).map(|(x, y)| (x - 2.0 * found.energy * y).abs());
+        assert!(error.fold(0.0, f64::max) < 1e-9 && want.iter().any(|x| x.abs() > 1e-3));
+    }
+    // The tangent of one tensor, and of both.
+    let tangent = |moved: &[usize]| {
+        let dual = |k: usize| {
+            let x = state[k].re();
+            let noise = moved.contains(&k).then(|| check::noise(x, k as u64));
+            let dual = match noise {
+                Some(noise) => Dual::new(x.clone(), noise),
+                None => Dual::constant(x.clone()),
+            };
+            GradedTensor::new(state[k].spec().clone(), dual, None).unwrap()
+        };
+        check::elements(&cell_energy(&h, &[dual(0), dual(1)]).unwrap().into_tangent())[0]
+    };
+    let slope = |k: usize| {
+        let g = found.gradient[k].re();
+        check::elements(&g.mul(&check::noise(state[k].re(), k as u64))).iter().sum::<f64>()
+    };
+    assert!((tangent(&[1]) - slope(1)).abs() < 1e-9);
+    assert!((tangent(&[0, 1]) - slope(0) - slope(1)).abs() < 1e-9);
+    let e = cell_energy(&h, &state[..1]).unwrap_err();
+    assert!(matches!(e, NetworksError::Length { .. }), "{e}");
+    let e = cell_energy(&h, &[state[0].complexified(), state[1].clone()]).unwrap_err();
+    assert!(matches!(e, NetworksError::Argument { .. }), "{e}");
+}
+
+#[test]
+fn optimisation_of_cells_lowers_the_energy() {
+    // Up and down in turns with some entanglement, between that of a product and that of the exact ground state.
+    let options = CtmOptions::new().max_dim(6).tolerance(1e-9).steps(200);
+    let terms = [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (1.0, "Sz", "Sz")];
+    let pair = layers::bond_operator(&spin_half(), terms).unwrap();
+    let h = CellEnergy::new(2, pair, options).unwrap();
+    let [a, b] = checkerboard();
+    let start = vec![a.clone(), b.clone(), b, a];
+    let mut search = PepsSearch::new(&h, start, PepsOptions::new().steps(8)).unwrap();
+    let (before, mut energies) = (search.evaluated().energy, Vec::new());
+    let report = |report: &Report| {
+        energies.push(report.energy);
+        Ok(ControlFlow::Continue(()))
+    };
+    let last = search.run(report).unwrap();
+    assert!(last.step == 8 && energies.is_sorted_by(|a, b| a > b) && energies[0] < before);
+    assert!(last.energy < -0.55 && last.energy > -0.66944, "{last:?}");
+    // The reported energy is that of the state.
+    let own = h.value(search.state()).unwrap();
+    assert!((own - last.energy).abs() < 1e-7, "{own}, {last:?}");
 }
 
 #[test]
@@ -220,7 +284,7 @@ fn energies_of_cells_are_those_of_all_bonds() {
     // Rows and columns of the checkerboard of different tensors differ.
     let options = CtmOptions::new().max_dim(4).tolerance(1e-11).steps(300);
     let [a, b] = checkerboard();
-    let (h, state) = (cell_energy(|q| q, 2, options), [a, b]);
+    let (h, state) = (cell_model(|q| q, 2, options), [a, b]);
     let (environment, _) = h.environment(&state, None).unwrap();
     let cell = Cell::of_state(2, &state).unwrap();
     let terms = [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (0.7, "Sz", "Sz")];
@@ -258,11 +322,11 @@ fn cells_of_one_tensor_have_the_energy_of_the_symmetric_state() {
     let own = GradedTensor::new(state.spec().clone(), cell.gradient[0].re().clone(), None).unwrap();
     let error = layers::symmetrised(&own).unwrap().sub(&found.gradient).unwrap();
     assert!(size(&error) < 1e-5 * size(&found.gradient), "{:e}", size(&error));
-    let e = cell_energy(|_| Trivial, 1, options)
+    let e = cell_model(|_| Trivial, 1, options)
         .gradient(std::slice::from_ref(&state), None)
         .unwrap_err();
     assert!(matches!(e, NetworksError::Chain { .. }), "{e}");
-    let e = cell_energy(|_| Trivial, 1, options).value(&[state.complexified()]).unwrap_err();
+    let e = cell_model(|_| Trivial, 1, options).value(&[state.complexified()]).unwrap_err();
     assert!(matches!(e, NetworksError::Argument { .. }), "{e}");
 }
 

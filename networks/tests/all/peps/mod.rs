@@ -4,5 +4,6 @@
 mod gradients;
 mod grids;
 mod infinite;
+mod rejected;
 mod reports;
 mod tape;

@@ -1,0 +1,186 @@
+//! Arguments that are rejected before any work, and ends of searches.
+
+use std::ops::ControlFlow;
+
+use t4a_diff::check;
+use t4a_networks::NetworksError;
+use t4a_networks::peps::{
+    Cell, CellEnergy, CellEnvironment, CellSearch, CellStep, CtmOptions, FixedStep, Grid,
+    PepsOptions, PepsSearch, Symmetric, SymmetricEnergy, SymmetricSearch, layers, random_state,
+};
+use t4a_networks::sites::spin_half;
+use t4a_networks::{Method, Report};
+use t4a_structured::{Direction, GradedTensor, Leg, Spec, Trivial, Z2};
+use t4a_tensor::DType;
+use t4a_tensor::random::Generator;
+
+use super::infinite::{FLOW, OUT, checkerboard, even_ising};
+
+#[track_caller]
+fn argument<T: std::fmt::Debug>(found: Result<T, NetworksError>) {
+    let e = found.unwrap_err();
+    assert!(matches!(e, NetworksError::Argument { .. }), "{e}");
+}
+
+#[track_caller]
+fn length<T: std::fmt::Debug>(found: Result<T, NetworksError>) {
+    let e = found.unwrap_err();
+    assert!(matches!(e, NetworksError::Length { .. }), "{e}");
+}
+
+fn wrong_options() -> [CtmOptions; 5] {
+    let good = CtmOptions::new();
+    [
+        good.max_dim(0),
+        good.steps(0),
+        good.tolerance(f64::NAN),
+        good.cutoff(-1.0),
+        good.cutoff(f64::INFINITY),
+    ]
+}
+
+#[test]
+fn options_out_of_range() {
+    let terms = [(1.0, "Sz", "Sz")];
+    let symmetric = layers::pair_operator(&spin_half(), terms).unwrap();
+    let pair = layers::bond_operator(&spin_half(), terms).unwrap();
+    let bulk = even_ising([0.3; 4], OUT);
+    let search = SymmetricSearch::new(bulk.clone(), CtmOptions::new()).unwrap();
+    let cell = Cell::new(1, vec![even_ising([0.3; 4], FLOW)]).unwrap();
+    let around = CellSearch::new(cell.clone(), CtmOptions::new()).unwrap().environment().clone();
+    for options in wrong_options() {
+        argument(SymmetricEnergy::new(symmetric.clone(), options));
+        argument(CellEnergy::new(1, pair.clone(), options));
+        argument(SymmetricSearch::new(bulk.clone(), options));
+        argument(CellSearch::new(cell.clone(), options));
+        argument(FixedStep::new(&bulk, search.environment(), &options));
+        argument(CellStep::new(&cell, &around, &options));
+        argument(around.clone().absorb(&cell, 0, &options));
+    }
+    // Operators are real.
+    argument(SymmetricEnergy::new(symmetric.complexified(), CtmOptions::new()));
+    argument(CellEnergy::new(1, pair.complexified(), CtmOptions::new()));
+}
+
+#[test]
+fn environments_of_other_tensors() {
+    let leg = |n: usize| Leg::new([(Trivial, n)], Direction::Out).unwrap();
+    let tensor = |sizes: &[usize]| {
+        let spec = Spec::new(sizes.iter().map(|&n| leg(n)).collect(), Trivial, 1).unwrap();
+        GradedTensor::random(spec, DType::F64, false, &Generator::new(1)).unwrap()
+    };
+    assert!(Symmetric::new(tensor(&[2, 2]), tensor(&[2, 3, 2])).is_ok());
+    for (corner, edge) in [([2, 3], [2, 3, 2]), ([2, 2], [3, 3, 2]), ([2, 2], [2, 3, 3])] {
+        argument(Symmetric::new(tensor(&corner), tensor(&edge)));
+    }
+    length(Symmetric::new(tensor(&[2, 2, 2]), tensor(&[2, 3, 2])));
+    // A bulk tensor of another bond than the edge, and one without the symmetries of the square.
+    let environment = Symmetric::new(tensor(&[2, 2]), tensor(&[2, 3, 2])).unwrap();
+    let bulk = layers::symmetrised(&tensor(&[2; 4])).unwrap();
+    argument(SymmetricSearch::from_environment(bulk, environment.clone(), CtmOptions::new()));
+    argument(environment.step(&tensor(&[3; 4]), &CtmOptions::new()));
+}
+
+#[test]
+fn environments_of_other_cells() {
+    let bulk = || even_ising([0.3; 4], FLOW);
+    let one = Cell::new(1, vec![bulk()]).unwrap();
+    let two = Cell::new(2, vec![bulk(), bulk()]).unwrap();
+    let options = CtmOptions::new();
+    let around = CellSearch::new(one.clone(), options).unwrap().environment().clone();
+    length(around.partition_per_cell(&two));
+    length(around.ratio(&two, 0, &bulk()));
+    length(around.clone().absorb(&two, 0, &options));
+    length(CellStep::new(&two, &around, &options));
+    let (corners, edges) = (around.corners().clone(), around.edges().clone());
+    let mut longer = edges.clone();
+    longer[3].push(longer[3][0].clone());
+    length(CellEnvironment::<Z2>::new(corners.clone(), longer));
+    length(CellEnvironment::<Z2>::new(corners.clone(), corners.clone()));
+    length(CellEnvironment::<Z2>::new(edges.clone(), edges.clone()));
+    // A step of another number of sites.
+    let double = |all: &[Vec<GradedTensor<Z2>>; 4]| all.clone().map(|x| [x.clone(), x].concat());
+    let wide = CellEnvironment::new(double(&corners), double(&edges)).unwrap();
+    let step = CellStep::new(&one, &around, &options).unwrap();
+    length(step.apply(&two, &wide));
+    length(step.apply(&two, &around));
+    // Densities of states of another number of tensors, and in another direction.
+    let state = checkerboard();
+    let found = CellSearch::of_state(2, &state, options).unwrap();
+    let (cell, around) = (found.cell(), found.environment());
+    length(around.site_density(cell, &state[..1], 0));
+    length(around.pair_density(cell, &state[..1], 0, 2));
+    for direction in [1, 4] {
+        argument(around.pair_density(cell, &state, 0, direction));
+    }
+}
+
+#[test]
+fn borders_of_grids() {
+    let single = |sizes: [usize; 4]| {
+        let legs = sizes.iter().zip(FLOW);
+        let legs = legs.map(|(&n, way)| Leg::new([(Trivial, n)], way).unwrap()).collect();
+        let spec = Spec::new(legs, Trivial, 2).unwrap();
+        GradedTensor::random(spec, DType::F64, false, &Generator::new(1)).unwrap()
+    };
+    assert!(Grid::new(vec![vec![single([1; 4])]]).is_ok());
+    for k in 0..4 {
+        let mut sizes = [1; 4];
+        sizes[k] = 2;
+        let e = Grid::new(vec![vec![single(sizes)]]).unwrap_err();
+        assert!(matches!(e, NetworksError::Chain { site: 0, .. }), "{e}");
+    }
+}
+
+#[test]
+fn truncations_of_grids_are_relative() {
+    let leg = |border: bool, way| Leg::new([(Trivial, if border { 1 } else { 3 })], way).unwrap();
+    let tensor = |x: usize, y: usize, size: f64| {
+        let [a, b, c, d] = FLOW;
+        let legs = vec![leg(x == 0, a), leg(y == 0, b), leg(x == 2, c), leg(y == 2, d)];
+        let spec = Spec::new(legs, Trivial, 2).unwrap();
+        let generator = Generator::new((3 * y + x) as u64);
+        GradedTensor::random(spec, DType::F64, false, &generator).unwrap().scale(size)
+    };
+    let grid = |size: f64| {
+        let row = |y: usize| (0..3).map(|x| tensor(x, y, size)).collect();
+        Grid::new((0..3).map(row).collect()).unwrap()
+    };
+    let of = |size: f64| grid(size).contract(2, 0.0, Method::Exact).unwrap();
+    let (one, ten) = (of(1.0), of(10.0));
+    assert!(one.truncation > 1e-4 && one.truncation < 1.0, "{}", one.truncation);
+    assert!((ten.truncation / one.truncation - 1.0).abs() < 1e-9);
+    let ln = |x: t4a_diff::Eager| check::elements(&x)[0];
+    assert!((ln(ten.ln()) - ln(one.ln()) - 9.0 * 10f64.ln()).abs() < 1e-9);
+    // A grid of zeros.
+    let none = of(0.0);
+    assert_eq!(check::elements(&none.value.0), [0.0]);
+    assert!(ln(none.ln_scale.clone()).is_finite() && none.truncation == 0.0);
+}
+
+#[test]
+fn optimisation_ends_at_the_tolerance() {
+    let site = spin_half().conserve(|_| Trivial).unwrap();
+    let terms = [(-0.5, "S+", "S+"), (-0.5, "S-", "S-"), (-1.0, "Sz", "Sz")];
+    let options = CtmOptions::new().max_dim(3).tolerance(1e-8).steps(60);
+    let h = SymmetricEnergy::new(layers::pair_operator(&site, terms).unwrap(), options).unwrap();
+    let state = |n| {
+        let bond = Leg::new([(Trivial, n)], Direction::Out).unwrap();
+        random_state(site.leg(), &bond, 1).unwrap()
+    };
+    argument(PepsSearch::new(&h, state(1), PepsOptions::new().memory(0)));
+    argument(PepsSearch::new(&h, state(1), PepsOptions::new().tolerance(f64::NAN)));
+    argument(PepsSearch::new(&h, state(1), PepsOptions::new().tolerance(-1.0)));
+    let go = |_: &Report| Ok(ControlFlow::Continue(()));
+    let mut search = PepsSearch::new(&h, state(2), PepsOptions::new().tolerance(1e3)).unwrap();
+    let last = search.run(go).unwrap();
+    assert_eq!(last.step, 1);
+    let found = search.evaluated();
+    assert_eq!((last.bond_dim, last.truncation), (found.report.bond_dim, found.report.truncation));
+    assert!(last.bond_dim == found.environment.bond().dim() && last.truncation > 0.0);
+    // Without entanglement the minimum is exact: the search ends there though no tolerance is given.
+    let options = PepsOptions::new().tolerance(0.0).steps(200);
+    let mut search = PepsSearch::new(&h, state(1), options).unwrap();
+    let last = search.run(go).unwrap();
+    assert!(last.step < 200 && (last.energy + 0.5).abs() < 1e-9, "{last:?}");
+}
