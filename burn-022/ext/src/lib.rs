@@ -49,7 +49,6 @@
     doc = "[`networks`]: https://docs.rs/burn-t4a-022-ext/latest/burn_t4a_022_ext/networks/"
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-
 // operation  the trait that runs operations on a backend
 // dispatch   selection of the backend of the operands
 // primitive  array traits of derivative rules, for primitives of a backend
@@ -69,7 +68,6 @@
 // models     linear-chain CRFs, Gaussian processes, low-rank layers
 // nn         fused softmax, norms, attention and cross-entropy
 // error      errors of the functions of this crate
-
 #![forbid(unsafe_code)]
 
 mod boundary;
