@@ -57,8 +57,8 @@ impl PepsOptions {
     }
 }
 
-/// A search for the state of lowest energy, of one tensor with the symmetries of the square ([`SymmetricEnergy`](super::SymmetricEnergy)) or of a
-/// unit cell ([`CellEnergy`](super::CellEnergy)).
+/// A search for the state of lowest energy, of one tensor with the symmetries of the square
+/// ([`SymmetricEnergy`](super::SymmetricEnergy)) or of a unit cell ([`CellEnergy`](super::CellEnergy)).
 ///
 /// The state is that of the last complete step: a search that is stopped continues with [`PepsSearch::run`], or later
 /// from a stored state.

@@ -211,11 +211,12 @@ where
 
 /// As [`checkpoint`], with the values that a tape keeps besides x: `jax.checkpoint(f, policy=…)`.
 ///
-/// With [`Saveable::Products`] the reverse pass recomputes elementwise functions, reductions and movements, whose results are most
-/// of the memory and little of the work, and takes the results of products from the forward pass. A product
-/// is recognised by a hash of the elements of its operands, for which they are read once more, in both passes. Results are kept until the reverse pass has ended, without a tape until f has. Of checkpoints in checkpoints the inner one decides on
-/// its products. Products of backends other than the engine are computed again, as are
-/// contractions of more than two tensors, and products inside of fused operations such as attention.
+/// With [`Saveable::Products`] the reverse pass recomputes elementwise functions, reductions and movements, whose results are
+/// most of the memory and little of the work, and takes the results of products from the forward pass. A product is recognised
+/// by a hash of the elements of its operands, for which they are read once more, in both passes. Results are kept until the
+/// reverse pass has ended, without a tape until f has. Of checkpoints in checkpoints the inner one decides on its products.
+/// Products of backends other than the engine are computed again, as are contractions of more than two tensors, and products
+/// inside of fused operations such as attention.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
