@@ -250,9 +250,10 @@ impl LinalgError {
 
 /// Place where a function of matrices is not finite.
 fn outside(op: &str, batch: usize) -> String {
-    match op {
-        "svd_function" => format!("a singular value of matrix {batch}"),
-        _ => format!(
+    // Also of its derivatives, `svd_function_vjp` and `svd_function_jvp`.
+    match op.starts_with("svd_function") {
+        true => format!("a singular value of matrix {batch}"),
+        false => format!(
             "an eigenvalue of matrix {batch}; adding a multiple of the unit matrix shifts its eigenvalues"
         ),
     }
@@ -328,7 +329,7 @@ mod tests {
             assert!(text.starts_with("solve: ") && text.contains(remedy), "{text}");
             assert_eq!(text.contains("matrix 3"), error.batch().is_some(), "{text}");
         }
-        let text = LinalgError::OutsideDomain { op: "svd_function", batch }.to_string();
+        let text = LinalgError::OutsideDomain { op: "svd_function_vjp", batch }.to_string();
         assert!(text.ends_with("at a singular value of matrix 3"), "{text}");
     }
 }
