@@ -274,3 +274,20 @@ pub unsafe extern "C" fn t4a_error_free(error: *mut Error) {
         drop(unsafe { Box::from_raw(error) });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts of all errors, which a test of the workspace collects.
+    #[test]
+    fn advice_replaces_clauses_that_exist() {
+        let texts = include_str!("../../tests/documents/errors.txt");
+        for (clause, _) in ADVICE {
+            assert!(texts.contains(clause), "no error contains {clause:?}");
+        }
+        let error = LinalgError::NonFinite { op: "svd", batch: 2 };
+        let failure = Failure::from(OperationError::Linalg(error));
+        assert_eq!(failure.text, "svd: matrix 2 has an element that is NaN or infinite");
+    }
+}
