@@ -24,8 +24,9 @@ pub(super) fn row<A: Array>(x: A) -> A {
 
 /// Status of each matrix, on the backend of `like`; shape `[1]` for a single matrix.
 pub(super) fn info<A: Array>(info: &t4a_tensor::Tensor<i32>, like: &A) -> Result<A::Integers> {
-    let info = like.indices(AnyTensor::from(info.clone()).cast(DType::I64)?);
-    Ok(if info.shape().is_empty() { info.reshape(&[1]) } else { info })
+    // CubeCL has no tensors of rank 0 either.
+    let info = if info.rank() == 0 { info.reshape(&[1])? } else { info.clone() };
+    Ok(like.indices(AnyTensor::from(info).cast(DType::I64)?))
 }
 
 /// Reads indices to the host.

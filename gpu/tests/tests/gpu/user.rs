@@ -3,10 +3,10 @@
 use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
 use burn_t4a::ext::einsum::{MaxPlus, semiring_einsum};
-use burn_t4a::ext::linalg::{cholesky, eigh, qr, svd};
+use burn_t4a::ext::linalg::{cholesky, eigh, op, qr, status, svd};
 use burn_t4a::ext::scan::fused::linear_recurrence;
 
-use super::{Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
+use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
 
 /// A loss of a best path, a nuclear norm and a filter, and its gradients.
 pub(super) fn program<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
@@ -29,6 +29,15 @@ pub(super) fn program<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
 fn an_einsum_an_svd_and_a_scan() {
     for (i, (given, expected)) in program::<Gpu>().iter().zip(program::<Engine>()).enumerate() {
         assert_close(given, &expected, 2e-5, &format!("part {i}"));
+    }
+}
+
+#[test]
+fn a_single_matrix_has_a_status() {
+    for (entries, fails) in [([2.0, 1.0, 0.0, 4.0], false), ([1.0, 2.0, 2.0, 4.0], true)] {
+        let (_, info): (Tensor<Card, 2>, _) = status(op::InvOp, tensor(&entries, [2, 2])).unwrap();
+        assert_eq!(info.dims(), [1]);
+        assert_eq!(info.into_scalar() != 0, fails);
     }
 }
 
@@ -83,7 +92,7 @@ fn double_precision() {
         all.chain(values.into_data().iter()).collect()
     }
     for (i, (given, expected)) in
-        results::<super::Card>().iter().zip(results::<burn_t4a::BurnT4a>()).enumerate()
+        results::<Card>().iter().zip(results::<burn_t4a::BurnT4a>()).enumerate()
     {
         assert!(
             (given - expected).abs() < 1e-11 * (1.0 + expected.abs()),
