@@ -1,5 +1,5 @@
-//! Operations on the arrays of any implementor of [`Array`], in three forms: plain, with the status of each matrix,
-//! and with tangents.
+//! Operations on the arrays of any implementor of [`Array`], in two forms: plain, and with the status of each matrix. On
+//! dual numbers they have tangents.
 
 use smallvec::SmallVec;
 use t4a_diff::array::Flags;
@@ -207,24 +207,6 @@ pub(crate) fn duals<A: Array>(operands: &[Pair<A>], tangents: &[Pair<A>]) -> Vec
 /// Splits into value and tangent.
 pub(crate) fn parted<A: Array>(x: Pair<Dual<A>>) -> (Pair<A>, Pair<A>) {
     (x.map(|x| x.value.clone()), x.map(|x| x.clone().into_tangent()))
-}
-
-/// Results and their tangents.
-///
-/// # Errors
-/// Errors of the operation and of its rule; `Tensor` for tangents of other shapes or dtypes.
-pub fn with_tangents<A: Array>(
-    op: impl Into<MatrixOp>,
-    operands: &[Pair<A>],
-    tangents: &[Pair<A>],
-) -> Result<(OperationResults<A>, Vec<Pair<A>>)> {
-    let (op, count) = checked(op, operands)?;
-    check_tangents(op.op.name(), operands, tangents)?;
-    let inputs = values(&duals(operands, tangents));
-    let out = A::jvp(&op, &inputs, &UNTRACKED[..count])?;
-    let (results, moving) = pairs(&op, out.results).into_iter().map(parted).unzip();
-    let extra = out.extra.into_iter().map(Value::below).collect();
-    Ok((OperationResults::new(results, extra), moving))
 }
 
 /// Results of `forward`, with NaN for failed matrices, and the codes of `info`.

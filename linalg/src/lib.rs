@@ -97,7 +97,7 @@
 // spectrum                       second derivatives of functions of values, including ties
 // operation                      trait of operations
 // table                          all operations as one value; execution on arrays
-// call program                   plain, status and tangent forms; functions written in the vocabulary
+// call program                   operations with and without statuses; functions written in the vocabulary
 // left_dims                      axes of N-dimensional tensors as matrices
 // krylov                         operators given as functions: eigenvalues, exponentials, linear systems
 // gaussian_process               likelihood and posterior by a factorisation

@@ -3,7 +3,7 @@
 
 use t4a_diff::Array;
 
-use crate::call::{Pair, check_tangents, duals, parted};
+use crate::call::Pair;
 use crate::error::Result;
 use crate::operation::{Over, Part, PartKind};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
@@ -39,17 +39,4 @@ pub fn run<A: Array, P: MatrixProgram>(program: &P, inputs: &[Pair<A>]) -> Resul
         false => value::<A, RealMatrix<A>, P>(program, inputs),
     }
     .map_err(|error| error.of(P::NAME))
-}
-
-/// Value of a program and its tangent.
-///
-/// # Errors
-/// As [`run`]; `Tensor` for tangents of other shapes or dtypes.
-pub fn with_tangents<A: Array, P: MatrixProgram>(
-    program: &P,
-    inputs: &[Pair<A>],
-    tangents: &[Pair<A>],
-) -> Result<(Pair<A>, Pair<A>)> {
-    check_tangents(P::NAME, inputs, tangents)?;
-    run(program, &duals(inputs, tangents)).map(parted)
 }

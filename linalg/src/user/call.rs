@@ -5,7 +5,7 @@
 //!                rearranged ── operation of the table ── rearranged                  Arranged
 //! ```
 
-use crate::call::{self, OperationResults, Pair, check_tangents, duals, parted};
+use crate::call::{self, OperationResults, Pair, check_tangents, duals, info, isolated, parted};
 use crate::operation::{MatrixOperation, Signature};
 use crate::systems::Systems;
 use crate::{MatrixOp, Result};
@@ -35,14 +35,22 @@ pub trait Composition {
     /// Errors of the function, with the batch index.
     fn run<A: Array>(&self, operands: Vec<Pair<A>>) -> Result<OperationResults<A>>;
 
-    /// The results, with NaN for failed matrices, and the status of each matrix. The default is for functions that
-    /// fail for no single matrix: every status is 0.
+    /// The operation on the same operands whose status is that of the function; `None`, the default, if the function fails
+    /// for no single matrix.
+    fn failing(&self) -> Option<MatrixOp> {
+        None
+    }
+
+    /// The results, with NaN for failed matrices, and the status of each matrix.
     ///
     /// # Errors
     /// Errors that do not concern a single matrix: shapes, dtypes, memory.
     fn run_isolated<A: Array>(&self, operands: Vec<Pair<A>>) -> Result<WithStatus<A>> {
-        let shape = operands[0].shape();
-        Ok((self.run(operands)?, Tensor::zeros(&shape[..shape.len() - 2])?))
+        let Some(op) = self.failing() else {
+            let shape = operands[0].shape();
+            return Ok((self.run(operands)?, Tensor::zeros(&shape[..shape.len() - 2])?));
+        };
+        isolated(operands, |operands| self.run(operands.to_vec()), |operands| info(op, operands))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Powers, norms, condition numbers, Householder products: functions composed of others.
 
-use crate::call::{self, OperationResults, Pair, info, isolated};
+use crate::call::{self, OperationResults, Pair};
 use crate::inverse::InvOp;
 use crate::lu::LuFactorOp;
 use crate::norm::{condition_of_values, of_elements, of_values};
@@ -8,7 +8,7 @@ use crate::operation::Part;
 use crate::program::{self, MatrixProgram};
 use crate::svd::SvdvalsOp;
 use crate::vocabulary::{Matrices, RealMatrix};
-use crate::{LinalgError, Result, householder, power};
+use crate::{LinalgError, MatrixOp, Result, householder, power};
 use t4a_diff::{Array, Flags};
 use t4a_tensor::Tensor;
 
@@ -49,12 +49,9 @@ impl Composition for MatrixPowerOp {
         Ok(OperationResults::one(program::run(self, &a)?))
     }
 
-    fn run_isolated<A: Array>(
-        &self,
-        a: Vec<Pair<A>>,
-    ) -> Result<(OperationResults<A>, Tensor<i32>)> {
-        // Only inverses fail.
-        isolated(a, |a| Composition::run(self, a.to_vec()), |a| info(InvOp, a))
+    /// Only inverses fail.
+    fn failing(&self) -> Option<MatrixOp> {
+        Some(InvOp.into())
     }
 }
 
@@ -107,12 +104,6 @@ pub struct MatrixNormOp {
     pub norm: Norm,
 }
 
-impl MatrixNormOp {
-    fn named(error: LinalgError) -> LinalgError {
-        error.of(ElementwiseNorm::NAME)
-    }
-}
-
 impl Composition for MatrixNormOp {
     fn name(&self) -> &'static str {
         ElementwiseNorm::NAME
@@ -122,7 +113,7 @@ impl Composition for MatrixNormOp {
         check_norm(self.name(), &a[0], self.norm)?;
         let value = match self.norm.is_spectral() {
             true => {
-                let out = call::run(SvdvalsOp, &a).map_err(Self::named)?;
+                let out = call::run(SvdvalsOp, &a).map_err(|error| error.of(self.name()))?;
                 // Linear in the values, whose tangents have the same order.
                 of_row(&out.results[0], |s| of_values(s, self.norm))?
             }
@@ -131,11 +122,8 @@ impl Composition for MatrixNormOp {
         Ok(OperationResults::one(value))
     }
 
-    fn run_isolated<A: Array>(
-        &self,
-        a: Vec<Pair<A>>,
-    ) -> Result<(OperationResults<A>, Tensor<i32>)> {
-        isolated(a, |a| self.run(a.to_vec()), |a| info(SvdvalsOp, a))
+    fn failing(&self) -> Option<MatrixOp> {
+        Some(SvdvalsOp.into())
     }
 }
 
@@ -261,11 +249,8 @@ impl Composition for CondOp {
         Ok(OperationResults::one(value.map_err(|error| error.of(self.name()))?))
     }
 
-    fn run_isolated<A: Array>(
-        &self,
-        a: Vec<Pair<A>>,
-    ) -> Result<(OperationResults<A>, Tensor<i32>)> {
-        isolated(a, |a| self.run(a.to_vec()), |a| info(SvdvalsOp, a))
+    fn failing(&self) -> Option<MatrixOp> {
+        Some(SvdvalsOp.into())
     }
 }
 
