@@ -38,7 +38,7 @@
 //! | `linalg`, on by default | [`ext::linalg`], Gaussian processes, low-rank layers |
 //! | `structured`, on by default | [`ext::structured`]; enables `linalg` |
 //! | `networks` | [`ext::networks`]; enables `structured` |
-//! | `module` | structured tensors, CRFs and low-rank layers as parameters of Burn modules |
+//! | `module` | [`ext::module`]; structured tensors, CRFs and low-rank layers as Burn modules |
 //! | `flex` | the operations on burn-flex |
 //! | `ndarray` | the operations on burn-ndarray |
 //! | `cubecl` | the operations on Burn's GPU backends without fusion, with additional kernels |
@@ -49,6 +49,10 @@
 //! [`TensorError`](t4a_tensor::TensorError), which contains the operation, shapes and dtypes. The functions of
 //! [`ext`] return typed errors before any work.
 //!
+#![cfg_attr(
+    not(feature = "module"),
+    doc = "[`ext::module`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/module/"
+)]
 #![cfg_attr(
     not(feature = "networks"),
     doc = "[`ext::networks`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/networks/"

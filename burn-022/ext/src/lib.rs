@@ -28,6 +28,7 @@
 //! | CRFs, Gaussian processes, low-rank layers | [`models`] |
 //! | functions with derivative rules written in tensors | [`custom`] |
 //! | nested arguments and results, including structs (pytrees) | [`tree`] |
+//! | parameters of a Burn module as a tree | [`module`] |
 //! | user-defined operation with a derivative rule | [`operation`], [`tape`] |
 //! | complex tensors as pairs of real tensors | [`Complex`] |
 //! | threads, memory limits, fallbacks | [`BackendConfig`] |
@@ -38,12 +39,16 @@
 //! | `linalg`, on by default | [`linalg`] |
 //! | `structured`, on by default | [`structured`]; enables `linalg` |
 //! | `networks` | [`networks`]; enables `structured` |
-//! | `module` | structured tensors, CRFs, low-rank layers as Burn modules |
+//! | `module` | [`module`]; structured tensors, CRFs, low-rank layers as Burn modules |
 //! | `ndarray` | the operations on burn-ndarray |
 //! | `remote` | the operations on tensors of a server |
 //!
 //! `Tensor<D>` has first derivatives only; the crate for Burn 0.21 has derivatives of any order.
 //!
+#![cfg_attr(
+    not(feature = "module"),
+    doc = "[`module`]: https://docs.rs/burn-t4a-022-ext/latest/burn_t4a_022_ext/module/"
+)]
 #![cfg_attr(
     not(feature = "networks"),
     doc = "[`networks`]: https://docs.rs/burn-t4a-022-ext/latest/burn_t4a_022_ext/networks/"
@@ -65,6 +70,7 @@
 // complex    complex tensors as pairs
 // custom     functions with derivative rules written in tensors
 // tree       nested arguments and results
+// module     parameters of a Burn module as a tree
 // models     linear-chain CRFs, Gaussian processes, low-rank layers
 // nn         fused softmax, norms, attention and cross-entropy
 // error      errors of the functions of this crate
@@ -81,6 +87,8 @@ mod error;
 pub mod linalg;
 mod line;
 pub mod models;
+#[cfg(feature = "module")]
+pub mod module;
 #[cfg(feature = "networks")]
 pub mod networks;
 pub mod nn;

@@ -11,6 +11,7 @@
 //! | complex tensors as pairs of real tensors | [`Complex`] |
 //! | the element of a tensor with one element, in full precision | [`scalar()`] |
 //! | nested arguments and results, including structs (pytrees) | [`tree`] |
+//! | parameters of a Burn module as a tree, with the feature `module` | [`module`] |
 //! | user-defined operation as a value, on every backend | [`operation`] |
 //! | functions with user-defined derivative rules, in Burn's tensors ([`custom_vjp`](custom::custom_vjp), [`custom_jvp`](custom::custom_jvp)) | [`custom`] |
 //! | node of the tape with a user-defined rule | [`tape`] |
@@ -18,6 +19,10 @@
 //! | precision of products on GPUs, with the feature `cubecl` | [`cube`] |
 //! | array traits of derivative rules, implemented for primitives of a backend | [`primitive`] |
 //!
+#![cfg_attr(
+    not(feature = "module"),
+    doc = "[`module`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/module/"
+)]
 #![cfg_attr(
     not(feature = "networks"),
     doc = "[`networks`]: https://docs.rs/burn-t4a/latest/burn_t4a/ext/networks/"
@@ -40,6 +45,8 @@ pub mod level;
 #[cfg(feature = "linalg")]
 pub mod linalg;
 mod line;
+#[cfg(feature = "module")]
+pub mod module;
 #[cfg(feature = "networks")]
 pub mod networks;
 pub mod nn;

@@ -47,6 +47,8 @@ macro_rules! tensors {
             pub(crate) use burn_t4a::models::CrfConfig;
             #[cfg(feature = "module")]
             pub(crate) type LowRankLinear = burn_t4a::models::LowRankLinear<Tape>;
+            #[cfg(feature = "module")]
+            pub(crate) type Parameters = burn_t4a::ext::module::Parameters<Tape>;
 
             pub(crate) fn numbers<B: Backend, const D: usize>(
                 x: burn_tensor::Tensor<B, D>,

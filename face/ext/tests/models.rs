@@ -73,7 +73,9 @@ mod layers {
     use burn_tensor::DType;
 
     use super::super::ext::linalg;
-    use super::super::{Crf, CrfConfig, LowRankLinear, device};
+    use super::super::ext::module::ModuleError;
+    use super::super::ext::scan::{Options, checkpoint, scan};
+    use super::super::{Crf, CrfConfig, LowRankLinear, Parameters, device};
     use super::*;
 
     #[test]
@@ -130,6 +132,67 @@ mod layers {
         assert!(text.contains("sequence 1"), "{text}");
         let short = Tensor::from_data([[true; 3]; 2], &device());
         assert!(crf.forward(x, tags, Some(short)).is_err());
+    }
+
+    fn layer() -> LowRankLinear {
+        LowRankLinear::new(3, 3, 2, &device())
+    }
+
+    fn gradients(layer: &LowRankLinear, y: Tensor<2>) -> Vec<Vec<f64>> {
+        let all = (y.clone() * y).sum().backward();
+        let factors = [&layer.down, &layer.up].map(|x| numbers(x.val().grad(&all).unwrap()));
+        let bias = layer.bias.as_ref().unwrap().val().grad(&all).unwrap();
+        factors.into_iter().chain([numbers(bias)]).collect()
+    }
+
+    /// Layers within `checkpoint` and within the body of a scan have their values and gradients outside of it.
+    #[test]
+    fn parameters_of_modules_are_trees() {
+        let (own, template) = (layer(), layer());
+        let x = tensor(&scores(6, 8), [2, 3]).cast(DType::F32);
+        let step = {
+            let template = template.clone();
+            move |parameters: Parameters, x: Tensor<2>| {
+                parameters.onto(template.clone()).unwrap().forward(x).tanh()
+            }
+        };
+        let plain = own.forward(x.clone()).tanh();
+        let required = gradients(&own, plain.clone());
+        let f = step.clone();
+        let again: Tensor<2> =
+            checkpoint(move |(p, x)| f(p, x), (Parameters::of(&own), x.clone())).unwrap();
+        assert_eq!(numbers(again.clone()), numbers(plain));
+        assert_eq!(gradients(&own, again), required);
+
+        let mut looped = x.clone();
+        for _ in 0..3 {
+            looped = own.forward(looped).tanh();
+        }
+        let required = gradients(&own, looped.clone());
+        let body = move |p: Parameters, h: Tensor<2>, (): ()| (step(p, h), ());
+        let length = Options::default().length(3);
+        let (h, ()) = scan(body, Parameters::of(&own), x, (), &length).unwrap();
+        close(&numbers(h.clone()), &numbers(looped));
+        for (given, required) in gradients(&own, h).iter().zip(&required) {
+            close(given, required);
+        }
+        // As leaves of a tape.
+        let loaded = Parameters::of(&own).load_into(template.no_grad()).unwrap();
+        assert_eq!(numbers(loaded.up.val()), numbers(own.up.val()));
+        assert_eq!((loaded.down.id, loaded.up.id), (own.down.id, own.up.id));
+        let loaded = Parameters::of(&own.clone().no_grad()).load_into(layer()).unwrap();
+        assert!(loaded.up.is_require_grad());
+    }
+
+    #[test]
+    fn templates_have_the_same_parameters() {
+        let wide = LowRankLinear::new(3, 4, 2, &device());
+        let error = Parameters::of(&layer()).onto(wide).unwrap_err();
+        assert!(matches!(error, ModuleError::Parameter { index: 1, .. }), "{error}");
+        assert_eq!(error.to_string(), "parameter 1: required floats [2, 4], given floats [2, 3]");
+        let bare = LowRankLinear { bias: None, ..layer() };
+        let error = Parameters::of(&layer()).onto(bare).unwrap_err();
+        assert_eq!(error, ModuleError::Count { required: 2, given: 3 });
     }
 
     #[test]

@@ -17,7 +17,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{Distribution, Int, Tensor, activation};
 use burn_autodiff::Autodiff;
 use burn_t4a::{BurnT4a, T4aDevice};
-use burn_t4a_transforms::module::{ModuleError, lift, member, stack};
+use burn_t4a_transforms::module::{EnsembleError, ModuleError, lift, member, stack};
 use burn_t4a_transforms::vmap::{Random, Vmap, VmapError, vmap};
 
 type B = BurnT4a;
@@ -223,7 +223,7 @@ fn ensembles() {
         close(taken.forward(x.clone()), one.forward(x.clone()));
     }
     let error = member::<B, _, Cnn<B>>(&ensemble, 3, Cnn::new()).unwrap_err();
-    assert_eq!(error, ModuleError::Member { index: 3, count: 3 });
+    assert_eq!(error, EnsembleError::Member { index: 3, count: 3 });
 }
 
 /// Steps of Adam of all members at once are those of each.
@@ -266,14 +266,15 @@ fn ensembles_are_trained() {
 fn modules_that_differ_are_errors() {
     let error = lift::<B, V, _, Mlp<V>>(&Mlp::<B>::new(4), Mlp::new(5)).unwrap_err();
     assert!(matches!(error, ModuleError::Parameter { index: 0, .. }), "{error}");
-    assert_eq!(error.to_string(), "parameter 0: required float [5, 6], given float [4, 6]");
+    assert_eq!(error.to_string(), "parameter 0: required floats [5, 6], given floats [4, 6]");
     let error = stack::<B, _, Mlp<V>>(&[Mlp::<B>::new(4), Mlp::new(5)], Mlp::new(4)).unwrap_err();
-    assert!(matches!(error, ModuleError::Parameter { index: 0, .. }), "{error}");
+    let differs = |error: &ModuleError| matches!(error, ModuleError::Parameter { index: 0, .. });
+    assert!(matches!(error, EnsembleError::Module(error) if differs(&error)));
     let linear: Linear<B> = LinearConfig::new(4, 6).init(&T4aDevice);
     let error = lift::<B, V, _, Mlp<V>>(&linear, Mlp::new(4)).unwrap_err();
     assert_eq!(error, ModuleError::Count { required: 6, given: 2 });
     let error = stack::<B, Mlp<B>, Mlp<V>>(&[], Mlp::new(4)).unwrap_err();
-    assert_eq!(error, ModuleError::Empty);
+    assert_eq!(error, EnsembleError::Empty);
 }
 
 /// Burn draws parameters at their first use, which is inside of the mapped function here.

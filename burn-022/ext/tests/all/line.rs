@@ -24,6 +24,7 @@ pub(crate) mod plain {
     pub(crate) use burn_t4a_022_ext::models::{
         Crf, CrfConfig, GaussianProcess, LinearChain, LowRankLinear, ScoredTags,
     };
+    pub(crate) use burn_t4a_022_ext::module::Parameters;
     #[cfg(feature = "networks")]
     pub(crate) use burn_t4a_022_ext::networks::{BurnMpo, BurnMps};
     pub(crate) use burn_t4a_022_ext::operation::{flags, integers};

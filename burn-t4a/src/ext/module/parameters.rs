@@ -1,0 +1,1 @@
+../../../../face/ext/module/parameters.rs
