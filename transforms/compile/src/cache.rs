@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use burn_backend::Backend;
 use burn_t4a::ext::tree::Structure;
@@ -30,10 +30,11 @@ pub struct Counters {
     pub fallbacks: usize,
 }
 
-/// A recording and the program compiled from it.
+/// A recording and the program compiled from it, at its first use.
 pub(crate) struct Recorded<B: Backend> {
-    pub(crate) program: Program<B>,
+    program: OnceLock<Program<B>>,
     source: Source<B>,
+    fused: bool,
     pub(crate) structure: Structure,
     /// True for a program loaded from bytes: its results are checked against the recording.
     pub(crate) loaded: bool,
@@ -46,8 +47,12 @@ impl<B: Backend> Recorded<B> {
         fused: bool,
         loaded: bool,
     ) -> Arc<Self> {
-        let program = engine::program(&source, fused);
-        Arc::new(Self { program, source, structure, loaded })
+        Arc::new(Self { program: OnceLock::new(), source, fused, structure, loaded })
+    }
+
+    /// The program.
+    pub(crate) fn program(&self) -> &Program<B> {
+        self.program.get_or_init(|| engine::program(&self.source, self.fused))
     }
 }
 
@@ -175,7 +180,9 @@ impl<B: Backend> Cache<B> {
     pub(crate) fn load(&mut self, bytes: &[u8], fused: bool) -> Result<usize> {
         let make = || -> Result<Vec<_>> {
             let make = |ArchivedProgram { key, results, source }| {
-                (key, Recorded::new(source, results, fused, true))
+                let recorded = Recorded::new(source, results, fused, true);
+                recorded.program();
+                (key, recorded)
             };
             Ok(load::<B>(bytes)?.into_iter().map(make).collect())
         };
@@ -209,7 +216,7 @@ impl<B: Backend> Cache<B> {
                 }
                 let _ = match form {
                     CachedProgram::Program(recorded) => {
-                        let program = &recorded.program;
+                        let program = recorded.program();
                         write!(text, ": {} instructions\n{program}", program.len())
                     }
                     CachedProgram::Eager(why) => writeln!(text, ": eager, since {why}"),

@@ -14,7 +14,7 @@ use burn_backend::Backend;
 use crate::argument::{Argument, Returned};
 use crate::backend::Traced;
 use crate::error::CompileError;
-use crate::fuse::Elementwise;
+use crate::fuse::{Elementwise, is_row_major};
 use crate::methods::MethodClass;
 use crate::recording::{Execute, Frame, Instruction, Made, Recording, innermost};
 use crate::tensor::{AnyPrimitive, PrimitiveKind, TracedTensor, ValueNode};
@@ -117,10 +117,12 @@ impl<B: Backend> Call<B> {
     ) -> Result<ReturnedCall<B, F>, E> {
         let Self { name, operands, nodes, pure, class, elementwise } = self;
         let recording = Self::recording(name, pure, &nodes);
+        let mut layouts = None;
         let recorded = recording.map(|recording| {
             let open = recording.is_open();
             let mut ids = Vec::with_capacity(nodes.len());
             if open {
+                layouts = ElementwiseLayouts::of(class, elementwise, &nodes, &operands);
                 if nodes.iter().zip(&operands).any(|(node, x)| node.is_none() && x.is_tracked()) {
                     recording.fail(CompileError::CapturesTracked { operation: name });
                 }
@@ -134,7 +136,7 @@ impl<B: Backend> Call<B> {
         let mut frame = Frame(operands.into_iter().map(Some).collect());
         let mut results = Vec::new();
         let form = run(&mut frame, &mut results)?;
-        Ok((form, results, Pending { name, pure, class, elementwise, recorded }))
+        Ok((form, results, Pending { name, pure, class, elementwise, layouts, recorded }))
     }
 
     /// The recording that the call belongs to: that of its operands, or for random numbers the innermost one.
@@ -163,12 +165,47 @@ impl<B: Backend> Call<B> {
     }
 }
 
+/// Layouts of the operands of an elementwise call.
+///
+/// A fused group writes row-major results, an identity is replaced by its operand, and a constant of one number by a
+/// broadcast view. None of this changes the layout of a value, and with it the order of later sums, if the result of the
+/// call is row-major and so is an operand of its shape that is a value of the recording.
+#[derive(Clone, Copy)]
+struct ElementwiseLayouts {
+    /// Maximum number of elements of row-major operands that are values of the recording.
+    elements: usize,
+    /// True if there are several operands, and none is a constant.
+    several: bool,
+}
+
+impl ElementwiseLayouts {
+    fn of<B: Backend>(
+        class: MethodClass,
+        elementwise: Option<Elementwise>,
+        nodes: &[Option<ValueNode<B>>],
+        operands: &[AnyPrimitive<B>],
+    ) -> Option<Self> {
+        if elementwise.is_none() && class != MethodClass::Elementwise {
+            return None;
+        }
+        let all = nodes.iter().zip(operands).filter(|(node, x)| node.is_some() && is_row_major(x));
+        let elements = all.map(|(_, x)| x.elements()).max();
+        let several = nodes.len() > 1 && nodes.iter().all(Option::is_some);
+        Some(Self { elements: elements.unwrap_or(0), several })
+    }
+
+    fn is_exact<B: Backend>(self, results: &[AnyPrimitive<B>]) -> bool {
+        results.iter().all(|x| is_row_major(x) && (self.several || self.elements >= x.elements()))
+    }
+}
+
 /// A call that has run and is recorded once its step is given.
 pub(crate) struct Pending<B: Backend> {
     name: &'static str,
     pure: bool,
     class: MethodClass,
     elementwise: Option<Elementwise>,
+    layouts: Option<ElementwiseLayouts>,
     recorded: Option<(Arc<Recording<B>>, Vec<usize>)>,
 }
 
@@ -179,9 +216,10 @@ impl<B: Backend> Pending<B> {
         results: Vec<AnyPrimitive<B>>,
         step: impl FnOnce() -> Arc<dyn Execute<B>>,
     ) -> Results<B> {
-        let Self { name, pure, class, elementwise, recorded } = self;
+        let Self { name, pure, class, elementwise, layouts, recorded } = self;
         let node = recorded.map(|(recording, operands)| {
-            let id = recording.push(&results, |first| {
+            let exact = layouts.is_none_or(|layouts| layouts.is_exact(&results));
+            let id = recording.push(&results, exact, |first| {
                 let (step, results) = (step(), results.len());
                 Instruction { name, step, operands, first, results, pure, class, elementwise }
             });

@@ -50,9 +50,10 @@ pub struct Compiled<B: Backend, I, O, F> {
 
 /// Compiles a function of trees of tensors.
 ///
-/// The first call with given shapes runs the function and records its operations. This call and all later ones return
-/// the results of the optimised recording, so calls on equal inputs have bitwise equal results (a first call that draws
-/// random numbers returns the values computed during the recording). The function must be pure: side effects (printing,
+/// The first call with given shapes runs the function and records its operations; the second one optimises the recording.
+/// Calls on equal inputs have bitwise equal results: where those of the optimised recording may differ from those of the
+/// function, because sums follow the layout of views, the first call runs the optimised recording too (except if it draws
+/// random numbers: it returns the values computed during the recording). The function must be pure: side effects (printing,
 /// counters) happen on recorded calls only, and captured tensors are constants. Random numbers are drawn anew by each
 /// call; those drawn on threads other than the caller's are constants. A function that keeps a tensor it computes
 /// (parameters of a module that Burn initialises at their first use, running statistics) runs eagerly, or returns
@@ -170,14 +171,14 @@ where
     }
 
     fn replay(recorded: &Recorded<B>, leaves: Vec<AnyPrimitive<B>>) -> Result<O::On<B>> {
-        let run = || engine::run(&recorded.program, leaves, recorded.loaded);
+        let run = || engine::run(recorded.program(), leaves, recorded.loaded);
         let all = if recorded.loaded { caught("a loaded program", run)? } else { run() }?;
         build(&recorded.structure, all)
     }
 
-    /// Caches the recording and returns the results of its program, so that calls on equal inputs have bitwise equal
-    /// results from the first one on. A recording with random numbers is not run again: its recorded values are
-    /// returned.
+    /// Caches the recording and returns the recorded values, or the results of its program if these may differ in bits, so
+    /// that calls on equal inputs have bitwise equal results from the first one on. A recording with random numbers is
+    /// not run again: its recorded values are returned.
     fn keep(
         &self,
         key: Key,
@@ -185,14 +186,14 @@ where
         trial: Trial<B>,
         leaves: Vec<AnyPrimitive<B>>,
     ) -> Result<O::On<B>> {
-        let Trial { structure, values, source } = trial;
+        let Trial { structure, values, source, exact } = trial;
         let (form, program) = match source {
             Err(error) if self.fullgraph => return Err(error),
             Err(error) => (CachedProgram::Eager(error.to_string().into()), None),
             Ok(source) => {
-                let is_random = source.instructions.iter().any(|one| !one.pure);
+                let is_done = exact || source.instructions.iter().any(|one| !one.pure);
                 let recorded = Recorded::new(source, structure.clone(), self.fused, false);
-                (CachedProgram::Program(recorded.clone()), (!is_random).then_some(recorded))
+                (CachedProgram::Program(recorded.clone()), (!is_done).then_some(recorded))
             }
         };
         self.cache().remember(key, sizes, form, &self.names);
@@ -242,7 +243,7 @@ where
     /// Drawing of the program that was used last, as an SVG document; `None` if there is none. A box is an instruction
     /// or a fused group, with the shapes of its results; its tooltip has operands and cost.
     pub fn svg(&self) -> Option<String> {
-        self.cache().latest().map(|recorded| draw(&recorded.program))
+        self.cache().latest().map(|recorded| draw(recorded.program()))
     }
 }
 

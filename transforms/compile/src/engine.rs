@@ -31,7 +31,7 @@ fn cast<X: 'static, Y: 'static>(x: &X) -> Option<&Y> {
 pub(crate) fn program<B: Backend>(source: &Source<B>, fused: bool) -> Program<B> {
     match cast(source) {
         Some(source) => same(engine_program(source, fused)),
-        None => Program::new(source, fused),
+        None => Program::new(source.clone(), fused),
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn body<B: Operations>(body: &LoopBody<B>) -> Arc<dyn ExecuteBody<B>>
 }
 
 fn engine_program(source: &Source<BurnT4a>, fused: bool) -> Program<BurnT4a> {
-    Program::new(&rebuilt(source), fused)
+    Program::new(rebuilt(source), fused)
 }
 
 fn engine_run(

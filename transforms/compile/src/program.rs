@@ -10,7 +10,7 @@
 //!
 //! Constant folding happens during the recording: operations that depend on no input are not recorded.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use burn_backend::Backend;
@@ -30,10 +30,15 @@ pub(crate) struct Unit<B: Backend> {
     pub(crate) step: Arc<dyn Execute<B>>,
     pub(crate) operands: Vec<usize>,
     pub(crate) results: Vec<usize>,
+    /// The fused instructions; `None` if it is a single one.
+    pub(crate) members: Option<Arc<[Instruction<B>]>>,
+}
+
+impl<B: Backend> Unit<B> {
     /// Names of the fused instructions; empty if it is a single one.
-    pub(crate) parts: Vec<&'static str>,
-    /// Arithmetic operations, if they can be counted.
-    pub(crate) operations: Option<u64>,
+    pub(crate) fn parts(&self) -> Vec<&'static str> {
+        self.members.iter().flat_map(|members| members.iter().map(|one| one.name)).collect()
+    }
 }
 
 /// Operand: its slot, and whether this is its last use.
@@ -94,22 +99,31 @@ pub(crate) fn unique<B: Backend>(
     values: usize,
 ) -> Vec<Instruction<B>> {
     let mut alias: Vec<usize> = (0..values).collect();
-    let mut seen: HashMap<(&'static str, Vec<Word>, Vec<usize>), usize> = HashMap::new();
-    let mut kept = Vec::new();
+    // Kept instructions by their first operand, with their words, which are compared only where name and operands are
+    // equal.
+    type Known = (usize, OnceCell<Option<Vec<Word>>>);
+    let mut users: Vec<Vec<Known>> = Vec::new();
+    users.resize_with(values + 1, Vec::new);
+    let mut kept: Vec<Instruction<B>> = Vec::with_capacity(instructions.len());
     for mut one in instructions {
         one.operands.iter_mut().for_each(|value| *value = alias[*value]);
         let is_leaf = matches!(one.name, "float_detach" | "float_set_require_grad");
-        let words = if one.pure && !is_leaf { one.step.words() } else { None };
-        if let Some(words) = words {
-            match seen.entry((one.name, words, one.operands.clone())) {
-                std::collections::hash_map::Entry::Occupied(first) => {
-                    (0..one.results).for_each(|k| alias[one.first + k] = first.get() + k);
-                    continue;
+        if one.pure && !is_leaf {
+            let users = &mut users[one.operands.first().copied().unwrap_or(values)];
+            let words = OnceCell::new();
+            let equal = users.iter().find(|(at, other_words)| {
+                let other = &kept[*at];
+                other.name == one.name && other.operands == one.operands && {
+                    let words = words.get_or_init(|| one.step.words());
+                    words.is_some() && other_words.get_or_init(|| other.step.words()) == words
                 }
-                std::collections::hash_map::Entry::Vacant(free) => {
-                    free.insert(one.first);
-                }
+            });
+            if let Some(&(at, _)) = equal {
+                let first = kept[at].first;
+                (0..one.results).for_each(|k| alias[one.first + k] = first + k);
+                continue;
             }
+            users.push((kept.len(), words));
         }
         kept.push(one);
     }
@@ -119,8 +133,8 @@ pub(crate) fn unique<B: Backend>(
 
 impl<B: Backend> Program<B> {
     /// Compiles a recording.
-    pub(crate) fn new(source: &Source<B>, fused: bool) -> Self {
-        let Source { metas, inputs, constants, instructions, mut outputs } = source.clone();
+    pub(crate) fn new(source: Source<B>, fused: bool) -> Self {
+        let Source { metas, inputs, constants, instructions, mut outputs } = source;
         let values = metas.len();
         let instructions = live(instructions, &outputs, values);
         let constants = repeated(constants, &instructions, &outputs, values);

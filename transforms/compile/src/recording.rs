@@ -129,6 +129,8 @@ pub(crate) struct InstructionTape<B: Backend> {
     /// Values of the enclosing recording that this one uses: own index, outer node, tensor.
     pub(crate) captured: Vec<(usize, ValueNode<B>, AnyPrimitive<B>)>,
     pub(crate) instructions: Vec<Instruction<B>>,
+    /// True if a program of these instructions has the bits of the recorded values.
+    pub(crate) exact: bool,
 }
 
 /// An active recording.
@@ -148,6 +150,7 @@ impl<B: Backend> Recording<B> {
             constants: Vec::new(),
             captured: Vec::new(),
             instructions: Vec::new(),
+            exact: true,
         });
         Arc::new(Self { tape, around })
     }
@@ -189,6 +192,7 @@ impl<B: Backend> Recording<B> {
             constants: Vec::new(),
             captured: Vec::new(),
             instructions: Vec::new(),
+            exact: true,
         };
         match std::mem::replace(&mut *tape, closed) {
             InstructionTape { phase: Phase::Broken(error), .. } => Err(error),
@@ -201,10 +205,12 @@ impl<B: Backend> Recording<B> {
         self.tape().constant(x)
     }
 
-    /// Appends an instruction if the recording is open; returns the index of its first result.
+    /// Appends an instruction if the recording is open; returns the index of its first result. `exact`: the instruction
+    /// has the same bits and layouts in a program.
     pub(crate) fn push(
         &self,
         results: &[AnyPrimitive<B>],
+        exact: bool,
         instruction: impl FnOnce(usize) -> Instruction<B>,
     ) -> usize {
         let mut tape = self.tape();
@@ -212,6 +218,7 @@ impl<B: Backend> Recording<B> {
         if matches!(tape.phase, Phase::Open) {
             tape.metas.extend(results.iter().map(AnyPrimitive::meta));
             tape.instructions.push(instruction(first));
+            tape.exact &= exact;
         }
         first
     }

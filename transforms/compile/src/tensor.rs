@@ -108,6 +108,16 @@ impl<B: Backend> AnyPrimitive<B> {
         }
     }
 
+    /// Number of elements.
+    pub(crate) fn elements(&self) -> usize {
+        match self {
+            Self::Float(x) => x.shape().num_elements(),
+            Self::Int(x) => x.shape().num_elements(),
+            Self::Bool(x) => x.shape().num_elements(),
+            Self::Quantized(x) => x.shape().num_elements(),
+        }
+    }
+
     /// Name of the tensor kind: `float`, `int`, `bool` or `quantized`.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@ use burn_t4a::ext::tree::{Structure, Tree};
 
 use crate::backend::Traced;
 use crate::error::{CompileError, Result};
+use crate::fuse::is_engine;
 use crate::recording::{Instruction, Recording, RecordingGuard};
 use crate::tensor::{
     AnyPrimitive, BoolKind, FloatKind, IntKind, PrimitiveKind, QuantizedKind, TensorType,
@@ -74,6 +75,8 @@ pub(crate) struct Trial<B: Backend> {
     pub(crate) structure: Structure,
     pub(crate) values: Vec<AnyPrimitive<B>>,
     pub(crate) source: Result<Source<B>>,
+    /// True if a program of the recording has the bits of `values`.
+    pub(crate) exact: bool,
 }
 
 /// Runs a function on these leaves under a recording.
@@ -96,12 +99,14 @@ where
     drop(level);
     let (structure, tensors) = flatten::<Traced<B>, _>(output);
     let (values, nodes): (Vec<_>, Vec<_>) = tensors.into_iter().map(parts).unzip();
+    let mut exact = is_engine::<B>();
     let foreign = |node: &ValueNode<B>| !Arc::ptr_eq(&node.recording, &recording);
     let source = if nodes.iter().flatten().any(foreign) {
         let _ = recording.close();
         Err(CompileError::Foreign { operation: "the result" })
     } else {
         recording.close().map(|mut tape| {
+            exact &= tape.exact;
             let id = |(node, x): (Option<ValueNode<B>>, &AnyPrimitive<B>)| match node {
                 Some(node) => node.id,
                 None => tape.constant(x.clone()),
@@ -119,7 +124,7 @@ where
     // A value that is still referenced after the call would not be updated by replays.
     let source =
         source.and_then(|x| if released(&recording) { Ok(x) } else { Err(CompileError::Keeps) });
-    Ok(Trial { structure, values, source })
+    Ok(Trial { structure, values, source, exact })
 }
 
 /// Runs a function on these leaves without a recording.

@@ -117,7 +117,7 @@ fn products(name: &str, operands: &[&[usize]], results: &[&[usize]]) -> Option<u
 
 /// Arithmetic operations of a method: one for each element that a function is evaluated at or that is reduced, two for
 /// each multiply-add of a product.
-pub(crate) fn operations(name: &str, operands: &[&[usize]], results: &[&[usize]]) -> Option<u64> {
+fn operations(name: &str, operands: &[&[usize]], results: &[&[usize]]) -> Option<u64> {
     if let Some(count) = products(name, operands, results) {
         return Some(count);
     }
@@ -135,7 +135,18 @@ pub(super) fn cost<B: Backend>(unit: &Unit<B>, metas: &[TensorType]) -> UnitCost
     }
     let total = |values: &[usize]| values.iter().map(|&value| size(&metas[value])).sum();
     let (read, written) = (total(&unit.operands), total(&unit.results));
-    UnitCost { read, written, operations: unit.operations }
+    let count = |name, operands: &[usize], results: &mut dyn Iterator<Item = usize>| {
+        let operands: Vec<&[usize]> = operands.iter().map(|&v| &metas[v].shape[..]).collect();
+        let results: Vec<&[usize]> = results.map(|v| &metas[v].shape[..]).collect();
+        operations(name, &operands, &results)
+    };
+    let operations = match &unit.members {
+        None => count(unit.name, &unit.operands, &mut unit.results.iter().copied()),
+        Some(members) => {
+            members.iter().map(|one| count(one.name, &one.operands, &mut one.results())).sum()
+        }
+    };
+    UnitCost { read, written, operations }
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn blocks<B: Backend>(program: &Program<B>) -> Vec<DrawnBox> {
         from.sort_unstable();
         from.dedup();
         let layer = 1 + from.iter().map(|&at| all[at].layer).max().unwrap_or(0);
-        let name = match unit.parts.as_slice() {
+        let name = match unit.parts().as_slice() {
             [] => unit.name.to_owned(),
             parts => format!("{} fused: {}", parts.len(), parts.join(" ")),
         };

@@ -3,7 +3,7 @@
 mod cost;
 mod drawing;
 
-pub(crate) use cost::{operations, size};
+pub(crate) use cost::size;
 pub(crate) use drawing::draw;
 
 use std::fmt;
@@ -52,10 +52,10 @@ impl<B: Backend> fmt::Display for Program<B> {
         let (metas, mut total) = (self.metas(), UnitCost::default());
         for unit in self.units() {
             write!(f, "{} = {}", values(&unit.results, metas), unit.name)?;
-            if unit.parts.is_empty() {
+            if unit.members.is_none() {
                 write!(f, "{}", unit.step.text().unwrap_or_default())?;
             } else {
-                write!(f, "[{}]", unit.parts.join(" "))?;
+                write!(f, "[{}]", unit.parts().join(" "))?;
             }
             let cost = cost(unit, metas);
             writeln!(f, " of {}; {cost}", values(&unit.operands, metas))?;

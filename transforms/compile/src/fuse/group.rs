@@ -1,6 +1,6 @@
 //! Selection of the instructions that are fused into one.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use burn_backend::{Backend, BoolStore, DType};
@@ -8,7 +8,6 @@ use burn_backend::{Backend, BoolStore, DType};
 use super::Elementwise;
 use super::plan::FusionPlan;
 use super::run::{FusedGroup, is_engine};
-use crate::explain::operations;
 use crate::program::Unit;
 use crate::recording::Instruction;
 use crate::tensor::TensorType;
@@ -22,17 +21,21 @@ struct Grouping<'a, B: Backend> {
     instructions: &'a [Instruction<B>],
     metas: &'a [TensorType],
     /// Index of the instruction that produces each value.
-    producer: HashMap<usize, usize>,
+    producer: Vec<Option<usize>>,
     /// Previous random instruction, which must run first even without a data dependency.
     before: Vec<Option<usize>>,
     group: Vec<usize>,
-    members: Vec<BTreeSet<usize>>,
+    /// Instructions of each group, in ascending order.
+    members: Vec<Vec<usize>>,
     shapes: Vec<Option<Vec<usize>>>,
     /// True if a sum adds the results in memory order: only elementwise instructions and data movement are between them
     /// and the sum.
     ordered: Vec<bool>,
     /// For each instruction, the number of groups with members both before it and at or after it.
     across: Vec<u32>,
+    /// Search that visited each group last, and the number of searches so far.
+    visited: Vec<usize>,
+    searches: usize,
     /// Constants with one element that is repeated along all axes.
     repeated: &'a HashSet<usize>,
 }
@@ -40,7 +43,7 @@ struct Grouping<'a, B: Backend> {
 impl<B: Backend> Grouping<'_, B> {
     fn sources(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
         let operands = self.instructions[i].operands.iter();
-        operands.filter_map(|value| self.producer.get(value).copied()).chain(self.before[i])
+        operands.filter_map(|&value| self.producer[value]).chain(self.before[i])
     }
 
     /// Shape of the result if the instruction can be fused; for a reduction, the shape of its operand.
@@ -80,38 +83,43 @@ impl<B: Backend> Grouping<'_, B> {
         all.find(|dtype| matches!(dtype, DType::F32 | DType::F64)).unwrap_or(DType::F32)
     }
 
-    /// True if no dependency path leads from these instructions through others back to them.
-    fn is_acyclic(&self, set: &BTreeSet<usize>) -> bool {
+    /// True if no dependency path leads from these two groups through others back to them.
+    fn is_acyclic(&mut self, pair: [usize; 2]) -> bool {
         // Dependencies precede their users, so no path crosses a position that no group spans.
-        let mut end = set.first().copied().unwrap_or(0);
+        let firsts = pair.map(|g| self.members[g].first().copied().unwrap_or(0));
+        let mut end = firsts[0].min(firsts[1]);
         while self.across[end] > 0 {
             end -= 1;
         }
-        let leads = |i: usize| self.members[self.group[i]].last().is_some_and(|&last| last >= end);
-        let mut seen = BTreeSet::new();
-        let sources = set.iter().flat_map(|&i| self.sources(i));
-        let mut open: Vec<usize> = sources.filter(|i| !set.contains(i) && leads(*i)).collect();
-        while let Some(i) = open.pop() {
-            if !seen.insert(self.group[i]) {
-                continue;
+        self.searches += 1;
+        let search = self.searches;
+        let mut visited = std::mem::take(&mut self.visited);
+        let leads = |g: usize| self.members[g].last().is_some_and(|&last| last >= end);
+        let mut open: Vec<usize> = pair.to_vec();
+        let mut acyclic = true;
+        while let Some(from) = open.pop() {
+            for source in self.members[from].iter().flat_map(|&i| self.sources(i)) {
+                let g = self.group[source];
+                if pair.contains(&g) {
+                    acyclic &= pair.contains(&from);
+                } else if leads(g) && std::mem::replace(&mut visited[g], search) != search {
+                    open.push(g);
+                }
             }
-            for source in self.members[self.group[i]].iter().flat_map(|&i| self.sources(i)) {
-                if set.contains(&source) {
-                    return false;
-                }
-                if leads(source) {
-                    open.push(source);
-                }
+            if !acyclic {
+                break;
             }
         }
-        true
+        self.visited = visited;
+        acyclic
     }
 
     fn join(&mut self, i: usize) {
         let Some(shape) = self.shape(i) else { return };
         self.shapes[i] = Some(shape);
-        let candidates: BTreeSet<usize> =
-            self.sources(i).map(|source| self.group[source]).collect();
+        let mut candidates: Vec<usize> = self.sources(i).map(|source| self.group[source]).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
         for g in candidates {
             let own = self.group[i];
             if g == own {
@@ -119,20 +127,21 @@ impl<B: Backend> Grouping<'_, B> {
             }
             let (Some(a), Some(b)) = (&self.shapes[own], &self.shapes[g]) else { continue };
             let Some(shape) = common(a, b) else { continue };
-            let all: BTreeSet<usize> = &self.members[own] | &self.members[g];
-            if all.len() > LARGEST || self.dtype(i) != self.dtype(g) || !self.is_acyclic(&all) {
+            let size = self.members[own].len() + self.members[g].len();
+            if size > LARGEST || self.dtype(i) != self.dtype(g) || !self.is_acyclic([own, g]) {
                 continue;
-            }
-            for &member in &all {
-                self.group[member] = g;
             }
             for part in [own, g] {
                 let range = inside(&self.members[part]);
                 self.across[range].iter_mut().for_each(|groups| *groups -= 1);
             }
-            self.across[inside(&all)].iter_mut().for_each(|groups| *groups += 1);
-            self.members[own].clear();
-            self.members[g] = all;
+            let moved = std::mem::take(&mut self.members[own]);
+            moved.iter().for_each(|&member| self.group[member] = g);
+            let all = &mut self.members[g];
+            all.extend(moved);
+            all.sort_unstable();
+            let range = inside(all);
+            self.across[range].iter_mut().for_each(|groups| *groups += 1);
             self.shapes[g] = Some(shape);
         }
     }
@@ -143,11 +152,14 @@ fn ordered<B: Backend>(instructions: &[Instruction<B>], values: usize) -> Vec<bo
     let mut taken = vec![false; values];
     let mut all = vec![false; instructions.len()];
     for (i, one) in instructions.iter().enumerate().rev() {
-        let has = |parts: &[&str]| parts.iter().any(|part| one.name.contains(part));
-        let is_sum = has(&["sum", "mean", "prod"]);
-        let is_product = has(&["matmul", "conv", "linear"]);
+        let has = |parts: &[&str]| {
+            one.elementwise.is_none() && parts.iter().any(|part| one.name.contains(part))
+        };
+        let is_reduction = matches!(one.elementwise, Some(Elementwise::Reduce(..)));
+        let is_sum = is_reduction || has(&["sum", "mean", "prod"]);
+        let is_product = || has(&["matmul", "conv", "linear"]);
         all[i] = is_sum || (one.first..one.first + one.results).any(|value| taken[value]);
-        if is_sum || (all[i] && !is_product) {
+        if is_sum || (all[i] && !is_product()) {
             one.operands.iter().for_each(|&value| taken[value] = true);
         }
     }
@@ -155,7 +167,7 @@ fn ordered<B: Backend>(instructions: &[Instruction<B>], values: usize) -> Vec<bo
 }
 
 /// Range of positions spanned by a group: after its first member, up to its last.
-fn inside(members: &BTreeSet<usize>) -> std::ops::Range<usize> {
+fn inside(members: &[usize]) -> std::ops::Range<usize> {
     match (members.first(), members.last()) {
         (Some(first), Some(last)) => first + 1..last + 1,
         _ => 0..0,
@@ -181,11 +193,11 @@ pub(crate) fn fuse<B: Backend>(
     fused: bool,
 ) -> Vec<Unit<B>> {
     let count = instructions.len();
-    let mut producer = HashMap::new();
+    let mut producer = vec![None; metas.len()];
     let mut before = vec![None; count];
     let mut previous = None;
     for (i, one) in instructions.iter().enumerate() {
-        producer.extend((one.first..one.first + one.results).map(|value| (value, i)));
+        producer[one.first..one.first + one.results].fill(Some(i));
         if !one.pure {
             before[i] = previous.replace(i);
         }
@@ -196,24 +208,27 @@ pub(crate) fn fuse<B: Backend>(
         producer,
         before,
         group: (0..count).collect(),
-        members: (0..count).map(|i| BTreeSet::from([i])).collect(),
+        members: (0..count).map(|i| vec![i]).collect(),
         shapes: vec![None; count],
         ordered: ordered(&instructions, metas.len()),
         across: vec![0; count],
+        visited: vec![0; count],
+        searches: 0,
         repeated,
     };
     if fused && is_engine::<B>() {
         (0..count).for_each(|i| all.join(i));
     }
 
-    // Groups that use each value.
-    let mut users: HashMap<usize, BTreeSet<usize>> = HashMap::new();
-    for (i, one) in instructions.iter().enumerate() {
+    // The group that uses each value; `OUTSIDE` for outputs and values that several groups use.
+    const OUTSIDE: usize = usize::MAX;
+    let mut user: Vec<Option<usize>> = vec![None; metas.len()];
+    for (one, &g) in instructions.iter().zip(&all.group) {
         for &value in &one.operands {
-            users.entry(value).or_default().insert(all.group[i]);
+            user[value] = Some(if user[value].is_none_or(|user| user == g) { g } else { OUTSIDE });
         }
     }
-    let is_output: BTreeSet<usize> = outputs.iter().copied().collect();
+    outputs.iter().for_each(|&value| user[value] = Some(OUTSIDE));
     let mut units = Vec::new();
     let mut done = vec![false; count];
     let mut waiting: Vec<usize> = (0..count).filter(|&g| !all.members[g].is_empty()).collect();
@@ -230,10 +245,7 @@ pub(crate) fn fuse<B: Backend>(
                 return true;
             }
             members.iter().for_each(|&i| done[i] = true);
-            units.push(unit(&all, g, |value| {
-                is_output.contains(&value)
-                    || users.get(&value).is_some_and(|users| users.iter().any(|&user| user != g))
-            }));
+            units.push(unit(&all, g, |value| user[value].is_some_and(|user| user != g)));
             false
         });
         assert!(waiting.len() < left, "groups are acyclic");
@@ -244,19 +256,16 @@ pub(crate) fn fuse<B: Backend>(
 fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> bool) -> Unit<B> {
     let members = &all.members[g];
     let each = members.iter().map(|&i| &all.instructions[i]);
-    let operations = each.clone().map(|one| count(one, all.metas)).sum();
     if let (1, Some(one)) = (members.len(), each.clone().next()) {
         return Unit {
             name: one.name,
             step: one.step.clone(),
             operands: one.operands.clone(),
             results: (one.first..one.first + one.results).collect(),
-            parts: Vec::new(),
-            operations,
+            members: None,
         };
     }
     let shape = all.shapes[g].clone().unwrap_or_default();
-    let parts = each.clone().map(|one| one.name).collect();
     let plan = FusionPlan::new(each.clone(), all.metas, &shape, &leaves);
     let operands: Vec<usize> = plan.inputs.iter().map(|port| port.value).collect();
     let results = plan.outputs.iter().map(|port| port.value).collect();
@@ -269,24 +278,24 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     let alike = !sums_repeated(all, members, leaves);
     let row_major =
         operands.iter().map(|value| sums && !(alike && all.repeated.contains(value))).collect();
-    let members = each.cloned().collect();
+    let members: Arc<[Instruction<B>]> = each.cloned().collect();
     let step = Arc::new(FusedGroup {
         plan,
         dtype,
         shapes,
-        members,
+        members: members.clone(),
         row_major,
         #[cfg(all(feature = "jit", target_arch = "x86_64"))]
         code: Default::default(),
     });
-    Unit { name: "fused", step, operands, results, parts, operations }
+    Unit { name: "fused", step, operands, results, members: Some(members) }
 }
 
 /// True if a sum adds a value that is repeated along an axis because all operands of its instruction are. Without fusion
 /// the engine stores such a value once, and its sum adds in another order than that of full rows.
 fn sums_repeated<B: Backend>(
     all: &Grouping<'_, B>,
-    members: &BTreeSet<usize>,
+    members: &[usize],
     leaves: impl Fn(usize) -> bool,
 ) -> bool {
     let mut axes: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -312,13 +321,4 @@ fn sums_repeated<B: Backend>(
         axes.insert(one.first, along);
         summed
     })
-}
-
-/// Arithmetic operations of an instruction.
-fn count<B: Backend>(one: &Instruction<B>, metas: &[TensorType]) -> Option<u64> {
-    let shapes = |values: &mut dyn Iterator<Item = usize>| -> Vec<&[usize]> {
-        values.map(|value| metas[value].shape.as_slice()).collect()
-    };
-    let operands = shapes(&mut one.operands.iter().copied());
-    operations(one.name, &operands, &shapes(&mut one.results()))
 }

@@ -28,7 +28,7 @@ mod run;
 mod source;
 
 pub(crate) use group::fuse;
-pub(crate) use run::{engine, is_engine, is_repeated, same, squeezed};
+pub(crate) use run::{engine, is_engine, is_repeated, is_row_major, same, squeezed};
 
 /// Unary elementwise functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

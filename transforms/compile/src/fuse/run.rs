@@ -33,7 +33,7 @@ pub(crate) struct FusedGroup<B: Backend> {
     pub(crate) dtype: DType,
     /// Recorded shapes of the operands; the plan is valid for these only.
     pub(crate) shapes: Vec<Vec<usize>>,
-    pub(crate) members: Vec<Instruction<B>>,
+    pub(crate) members: std::sync::Arc<[Instruction<B>]>,
     /// Operands that must be row-major, because a sum adds results in memory order.
     pub(crate) row_major: Vec<bool>,
     #[cfg(all(feature = "jit", target_arch = "x86_64"))]
@@ -85,7 +85,7 @@ impl<B: Backend> FusedGroup<B> {
         let names = self.plan.inputs.iter().map(|port| port.value);
         let mut values: HashMap<usize, AnyPrimitive<B>> = names.zip(operands).collect();
         let mut results = Vec::new();
-        for one in &self.members {
+        for one in &*self.members {
             let operands = one.operands.iter().map(|value| values.get(value).cloned());
             let mut frame = Frame(operands.collect());
             one.step.run(&mut frame, &mut results)?;
@@ -158,6 +158,17 @@ pub(crate) fn is_repeated<B: Backend>(x: &AnyPrimitive<B>) -> bool {
     let x = engine(x.clone());
     let mut axes = x.shape().iter().zip(x.layout().strides());
     axes.all(|(&n, &stride)| n == 1 || stride == 0)
+}
+
+/// True for a row-major tensor of the engine.
+pub(crate) fn is_row_major<B: Backend>(x: &AnyPrimitive<B>) -> bool {
+    let x: Option<&T4aTensor> = match x {
+        AnyPrimitive::Float(x) => (x as &dyn Dynamic).downcast_ref(),
+        AnyPrimitive::Int(x) => (x as &dyn Dynamic).downcast_ref(),
+        AnyPrimitive::Bool(x) => (x as &dyn Dynamic).downcast_ref(),
+        AnyPrimitive::Quantized(_) => None,
+    };
+    x.is_some_and(|x| x.any().layout().is_contiguous())
 }
 
 /// Unwraps the engine's tensor.

@@ -44,7 +44,7 @@ fn check(name: &str, f: impl Fn([M; 4]) -> Vec<M>) {
             };
             let [fused, plain] = [true, false].map(|fused| {
                 let compiled = compile(&f).fullgraph().fused(fused);
-                // The first execution of a small group is interpreted, the others are machine code.
+                // The first call records, the second one interprets small groups, the others are machine code.
                 compiled.call(inputs(3)).unwrap();
                 compiled.call(inputs(5)).unwrap();
                 let text = compiled.explain();
@@ -161,8 +161,10 @@ fn first_and_later_sums_have_the_same_bits() {
                     Tensor::<B, 2>::from_data(TensorData::new(values, shape), (&T4aDevice, dtype));
                 let compiled = compile(f).fullgraph();
                 let first = bits(compiled.call(x.clone()).unwrap());
-                let later = bits(compiled.call(x).unwrap());
-                assert_eq!(first, later, "{name} of {n}, {dtype:?}");
+                for _ in 0..2 {
+                    let later = bits(compiled.call(x.clone()).unwrap());
+                    assert_eq!(first, later, "{name} of {n}, {dtype:?}");
+                }
             }
         }
     }
@@ -201,8 +203,10 @@ fn first_and_later_calls_have_the_same_bits_in_every_layout() {
                 let compiled = compile(f).fullgraph();
                 let call = || compiled.call((x.clone(), v.clone())).unwrap().into_iter().map(bits);
                 let first: Vec<_> = call().collect();
-                assert_eq!(first, call().collect::<Vec<_>>(), "{case}: {n} × {m}, {dtype:?}");
-                assert_eq!((compiled.counters().traces, compiled.counters().hits), (1, 1));
+                for _ in 0..2 {
+                    assert_eq!(first, call().collect::<Vec<_>>(), "{case}: {n} × {m}, {dtype:?}");
+                }
+                assert_eq!((compiled.counters().traces, compiled.counters().hits), (1, 2));
             }
         }
     }

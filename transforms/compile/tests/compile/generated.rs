@@ -112,7 +112,7 @@ proptest! {
         };
         let f = |x: [M; 5]| function(&words, x);
         let [fused, plain] = [true, false].map(|fused| compile(f).fullgraph().fused(fused));
-        // The first execution of a small group is interpreted, the others are machine code.
+        // The first call records, the second one interprets small groups, the others are machine code.
         for seed in [3, 17, 29] {
             let [x, y] = [&fused, &plain].map(|f| f.call(inputs(seed)).unwrap());
             for (k, (x, y)) in x.into_iter().zip(y).enumerate() {

@@ -28,7 +28,10 @@ fn check(shape: [usize; 2], f: impl Fn(M) -> M) -> usize {
         let run = |fused: bool| {
             let compiled = compile(&f).fullgraph().fused(fused);
             let want = compiled.call(x.clone()).unwrap().into_data();
-            let got = compiled.call(x.clone()).unwrap().into_data();
+            let call = || compiled.call(x.clone()).unwrap().into_data();
+            // Interpreted, and machine code.
+            let (got, again) = (call(), call());
+            assert_eq!(got.bytes, again.bytes);
             (want, got, compiled.explain())
         };
         for fused in [false, true] {
