@@ -3,6 +3,7 @@
 use t4a_algebra::Scalar;
 
 use super::plan::{Arg, Port};
+use super::run::Few;
 use super::source::OperandAccess;
 
 /// Cache line size in bytes. Registers are aligned to it: vectors that cross a line take two accesses.
@@ -15,7 +16,7 @@ pub(super) struct Bank<T> {
     base: *mut T,
     lanes: usize,
     /// Register of each input, if it has one.
-    of: Vec<Option<usize>>,
+    of: Few<Option<usize>>,
 }
 
 impl<T: Scalar> Bank<T> {
@@ -34,8 +35,12 @@ impl<T: Scalar> Bank<T> {
                 Some(count - 1)
             }
         });
-        let of: Vec<Option<usize>> = of.collect();
+        let of: Few<Option<usize>> = of.collect();
         let lanes = lanes.next_multiple_of(LINE);
+        if count == 0 {
+            let memory = Vec::new();
+            return Self { _memory: memory, base: std::ptr::null_mut(), lanes, of };
+        }
         let mut memory = vec![zero; count * lanes + LINE];
         let offset = memory.as_ptr().align_offset(LINE).min(LINE);
         // SAFETY: the memory has `LINE` elements more than the registers, and `offset` is at most `LINE`.

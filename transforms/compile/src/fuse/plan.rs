@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use t4a_tensor::Layout;
+
 use super::chain::{Chains, Stage, arrange, chain};
 use super::machine::Opcode;
 use super::{BinaryOp, Elementwise, ReduceOp};
@@ -83,6 +85,8 @@ pub(crate) struct Port {
     pub(crate) shape: Vec<usize>,
     /// True if all instructions that read it execute the rows one by one.
     pub(crate) by_row: bool,
+    /// Layout of an output.
+    pub(crate) layout: Option<Layout>,
 }
 
 /// Execution plan of a group.
@@ -147,7 +151,9 @@ impl FusionPlan {
                 && let Some(op) = b.ops.last_mut()
             {
                 op.store = Some(outputs.len());
-                let port = b.port(member.first, what.gives_flag());
+                let mut port = b.port(member.first, what.gives_flag());
+                // Of the largest elements, so that booleans have it too.
+                port.layout = Layout::contiguous("fused", &port.shape, size_of::<f64>()).ok();
                 outputs.push(port);
             }
         }
@@ -202,7 +208,7 @@ impl PlanBuilder<'_> {
         if row && let Some(last) = shape.last_mut() {
             *last = 1;
         }
-        Port { value, flag, row, shape, by_row: true }
+        Port { value, flag, row, shape, by_row: true, layout: None }
     }
 
     fn value(&mut self, value: usize, flag: bool) -> KnownValue {

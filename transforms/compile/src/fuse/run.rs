@@ -6,8 +6,9 @@ use std::ptr::copy_nonoverlapping;
 
 use burn_backend::Backend;
 use burn_t4a::T4aTensor;
+use smallvec::SmallVec;
 use t4a_algebra::parallel::{SendPtr, for_each, worthwhile};
-use t4a_tensor::{AnyTensor, Buffer, DType, Element, Layout, Result, Tensor};
+use t4a_tensor::{AnyTensor, Buffer, DType, Element, Layout, Result};
 
 use super::Elementwise;
 use super::bank::Bank;
@@ -103,25 +104,28 @@ type ReplayResult = std::result::Result<(), String>;
 
 impl<B: Backend> Execute<B> for FusedGroup<B> {
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> ReplayResult {
-        let operands: Vec<AnyPrimitive<B>> =
-            (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
-        let is_view = |(x, &row_major): (&AnyPrimitive<B>, &bool)| {
-            row_major && !engine(x.clone()).layout().is_contiguous()
-        };
-        if operands.iter().zip(&self.row_major).any(is_view) {
+        let is_row_major = |x: &Option<AnyPrimitive<B>>| x.as_ref().is_some_and(self::is_row_major);
+        if frame.0.iter().zip(&self.row_major).any(|(x, &row_major)| row_major && !is_row_major(x))
+        {
+            let operands = (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
             return self.one_by_one(operands, out);
         }
-        let operands: Vec<AnyTensor> = operands.into_iter().map(engine).collect();
-        for (x, shape) in operands.iter().zip(&self.shapes) {
-            if x.shape() != shape {
-                let given = x.shape();
-                return Err(format!("an operand of shape {given:?} was recorded as {shape:?}"));
+        let results = {
+            let operands = frame.0.iter().map(|x| x.as_ref().and_then(engine_ref));
+            let operands: Option<Few<&AnyTensor>> = operands.collect();
+            let operands = operands.unwrap_or_else(|| unreachable!("operands are there"));
+            for (x, shape) in operands.iter().zip(&self.shapes) {
+                if x.shape() != shape {
+                    let given = x.shape();
+                    return Err(format!("an operand of shape {given:?} was recorded as {shape:?}"));
+                }
             }
-        }
-        let results = match self.dtype {
-            DType::F64 => run::<f64>(self.plan(), operands),
-            _ => run::<f32>(self.plan(), operands),
+            match self.dtype {
+                DType::F64 => run::<f64>(self.plan(), &operands),
+                _ => run::<f32>(self.plan(), &operands),
+            }
         };
+        frame.0.clear();
         for (x, port) in
             results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
         {
@@ -135,6 +139,9 @@ impl<B: Backend> Execute<B> for FusedGroup<B> {
         Ok(())
     }
 }
+
+/// List that holds the operands of most groups without an allocation.
+pub(super) type Few<T> = SmallVec<[T; 8]>;
 
 /// True if the tensors of backend `B` are those of the engine.
 pub(crate) fn is_engine<B: Backend>() -> bool {
@@ -162,13 +169,18 @@ pub(crate) fn is_repeated<B: Backend>(x: &AnyPrimitive<B>) -> bool {
 
 /// True for a row-major tensor of the engine.
 pub(crate) fn is_row_major<B: Backend>(x: &AnyPrimitive<B>) -> bool {
+    engine_ref(x).is_some_and(|x| x.layout().is_contiguous())
+}
+
+/// The engine's tensor, if it is one.
+fn engine_ref<B: Backend>(x: &AnyPrimitive<B>) -> Option<&AnyTensor> {
     let x: Option<&T4aTensor> = match x {
         AnyPrimitive::Float(x) => (x as &dyn Dynamic).downcast_ref(),
         AnyPrimitive::Int(x) => (x as &dyn Dynamic).downcast_ref(),
         AnyPrimitive::Bool(x) => (x as &dyn Dynamic).downcast_ref(),
-        AnyPrimitive::Quantized(_) => None,
+        AnyPrimitive::Quantized(x) => (&**x as &dyn Dynamic).downcast_ref(),
     };
-    x.is_some_and(|x| x.any().layout().is_contiguous())
+    x.map(T4aTensor::any)
 }
 
 /// Unwraps the engine's tensor.
@@ -205,47 +217,47 @@ impl OutputBuffer {
 }
 
 fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, OutputBuffer)> {
-    let layout = Layout::contiguous("fused", &port.shape, size)?;
+    let layout = match &port.layout {
+        Some(layout) => layout.clone(),
+        None => Layout::contiguous("fused", &port.shape, size)?,
+    };
     let mut buffer = Buffer::alloc("fused", layout.numel() * size)?;
     let at = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
     Ok((buffer, layout, OutputBuffer(SendPtr(at))))
 }
 
-fn typed<T: Element>(
-    all: &[AnyTensor],
+/// Operands of one kind, and `None` in the place of the others.
+fn sources<'a, T: Element>(
+    all: &[&'a AnyTensor],
+    copies: &'a [(usize, AnyTensor)],
     inputs: &[Port],
     flag: bool,
-) -> Result<Vec<Option<Tensor<T>>>> {
-    let one = |(x, port): (&AnyTensor, &Port)| -> Result<Option<Tensor<T>>> {
-        if port.flag == flag { x.typed::<T>().cloned().map(Some) } else { Ok(None) }
-    };
-    all.iter().zip(inputs).map(one).collect()
-}
-
-fn sources<'a, T: Element>(
-    all: &'a [Option<Tensor<T>>],
-    inputs: &[Port],
-) -> Vec<Option<OperandAccess<'a, T>>> {
-    let one = |(x, port): (&'a Option<Tensor<T>>, &Port)| {
-        let x = x.as_ref()?;
+) -> Result<Few<Option<OperandAccess<'a, T>>>> {
+    let one = |(i, port): (usize, &Port)| {
+        if port.flag != flag {
+            return Ok(None);
+        }
+        let copy = copies.iter().find(|(at, _)| *at == i);
+        let x = copy.map_or(all[i], |(_, x)| x).typed::<T>()?;
         let by_row = port.by_row && !port.row;
-        Some(OperandAccess::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape, by_row))
+        let elements = x.as_slice().unwrap_or_default();
+        Ok(Some(OperandAccess::new(elements, x.shape(), &port.shape, by_row)))
     };
-    all.iter().zip(inputs).map(one).collect()
+    inputs.iter().enumerate().map(one).collect()
 }
 
-fn run<T: FusedFloat>(plan: &FusionPlan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>> {
-    let operands: Vec<AnyTensor> = operands.into_iter().map(squeezed).collect::<Result<_>>()?;
-    let (floats, flags) = (
-        typed::<T>(&operands, &plan.inputs, false)?,
-        typed::<bool>(&operands, &plan.inputs, true)?,
-    );
-    let floats = sources(&floats, &plan.inputs);
-    let flags = sources(&flags, &plan.inputs);
+fn run<T: FusedFloat>(plan: &FusionPlan, operands: &[&AnyTensor]) -> Result<Few<AnyTensor>> {
+    let views = operands.iter().enumerate().filter(|(_, x)| !x.layout().is_contiguous());
+    let copies: Vec<(usize, AnyTensor)> =
+        views.map(|(i, &x)| Ok((i, squeezed(x.clone())?))).collect::<Result<_>>()?;
+    let floats = sources::<T>(operands, &copies, &plan.inputs, false)?;
+    let has_flags = plan.inputs.iter().any(|port| port.flag);
+    let inputs = if has_flags { &plan.inputs[..] } else { &[] };
+    let flags = sources::<bool>(operands, &copies, inputs, true)?;
     let size = |port: &Port| if port.flag { 1 } else { size_of::<T>() };
-    let outputs: Vec<_> =
+    let outputs: Few<_> =
         plan.outputs.iter().map(|port| allocate(port, size(port))).collect::<Result<_>>()?;
-    let targets: Vec<OutputBuffer> = outputs.iter().map(|output| output.2).collect();
+    let targets: Few<OutputBuffer> = outputs.iter().map(|output| output.2).collect();
 
     let elements = plan.rows * plan.n;
     if elements > 0 {
@@ -277,9 +289,9 @@ fn run<T: FusedFloat>(plan: &FusionPlan, operands: Vec<AnyTensor>) -> Result<Vec
 /// State shared by all blocks.
 struct BlockContext<'a, T: FusedFloat> {
     plan: &'a FusionPlan,
-    floats: Vec<Option<OperandAccess<'a, T>>>,
-    flags: Vec<Option<OperandAccess<'a, bool>>>,
-    targets: Vec<OutputBuffer>,
+    floats: Few<Option<OperandAccess<'a, T>>>,
+    flags: Few<Option<OperandAccess<'a, bool>>>,
+    targets: Few<OutputBuffer>,
     /// Scalar constants of the chains.
     numbers: Vec<T>,
     /// Rows per block.
@@ -305,7 +317,7 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
         let memory = ThreadMemory { bank: &floats, sources: &self.floats, outputs, numbers, sums };
         let mut links = Links::new(plan, &memory);
         #[cfg(all(feature = "jit", target_arch = "x86_64"))]
-        let mut sites: Vec<_> = plan
+        let mut sites: SmallVec<[_; 2]> = plan
             .stages
             .iter()
             .map(|stage| match stage {

@@ -15,8 +15,9 @@ mod partition;
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use t4a_algebra::simd::Isa;
-use t4a_jit::{VectorCode, VectorId, VectorInst, VectorIsa};
+use t4a_jit::{SUM_BYTES, VectorCode, VectorId, VectorInst, VectorIsa};
 
 use self::lower::Lowering;
 use self::operand::{CodedOperand, CodedSite};
@@ -27,6 +28,7 @@ use super::kernel::{self, FusedFloat};
 use super::links::ThreadMemory;
 use super::machine::parts;
 use super::plan::{Arg, Do, FusedOp, FusionPlan, is_long};
+use super::run::Few;
 use super::source::OperandAccess;
 
 /// Part of a plan, as machine code.
@@ -46,8 +48,8 @@ pub(super) type FlagMemory<'a> = (&'a Bank<bool>, &'a [Option<OperandAccess<'a, 
 
 /// Addresses of the operands of a part in the memory of a thread.
 pub(super) struct CodedSites {
-    sites: Vec<CodedSite>,
-    now: Vec<*mut u8>,
+    sites: Few<CodedSite>,
+    now: Few<*mut u8>,
 }
 
 impl CodedPart {
@@ -58,9 +60,9 @@ impl CodedPart {
         flags: FlagMemory<'_>,
     ) -> CodedSites {
         let n = if self.scalars { 1 } else { n };
-        let sites: Vec<CodedSite> =
+        let sites: Few<CodedSite> =
             self.places.iter().map(|&place| CodedSite::find(place, n, memory, flags)).collect();
-        CodedSites { now: vec![std::ptr::null_mut(); sites.len()], sites }
+        CodedSites { now: SmallVec::from_elem(std::ptr::null_mut(), sites.len()), sites }
     }
 
     /// Executes the part on rows `at..at + rows` of `n` elements.
@@ -83,9 +85,10 @@ impl CodedPart {
             for (now, site) in sites.now.iter_mut().zip(&sites.sites) {
                 *now = site.of(at, row);
             }
-            if !self.totals.is_empty() {
+            for k in 0..self.totals.len() {
+                // A size known at compile time, so that no function is called.
                 // SAFETY: `sums` has partial sums for every reduction of the part.
-                unsafe { memory.sums.write_bytes(0, self.totals.len() * parts) };
+                unsafe { memory.sums.add(k * parts).cast::<[u8; SUM_BYTES]>().write_bytes(0, 1) };
             }
             // SAFETY: the operands have `len` elements from these addresses on. A part reads no register that it writes, and
             // rows of full accumulators are a multiple of the partial sums.
