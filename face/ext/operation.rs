@@ -60,7 +60,10 @@
 //! ```
 
 use burn_backend::Backend;
-pub use t4a_diff::array::{Cumulation, Kernel, MatrixFactors, MatrixKernel, Semiring};
+pub use t4a_diff::array::{
+    BlockCopies, BlockCopy, BlockProducts, BlockSum, BlockTerm, Cumulation, DeviceTables,
+    FlatMatrix, Kernel, MatrixFactors, MatrixKernel, Semiring,
+};
 use t4a_diff::checked_results;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
@@ -242,6 +245,22 @@ pub trait Operations: Backend {
     /// kernels does not count as a fallback.
     fn has_kernel(_kernel: Kernel, _inputs: &[Meta]) -> bool {
         false
+    }
+
+    /// [`Array::block_products`].
+    #[must_use]
+    fn array_block_products(
+        _a: &Floats<Self>,
+        _b: &Floats<Self>,
+        _of: &BlockProducts,
+    ) -> Option<Floats<Self>> {
+        None
+    }
+
+    /// [`Array::block_copies`].
+    #[must_use]
+    fn array_block_copies(_x: &Floats<Self>, _of: &BlockCopies) -> Option<Floats<Self>> {
+        None
     }
 
     /// [`Array::matrix_kernel`].

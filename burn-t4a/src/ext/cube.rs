@@ -17,15 +17,16 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 use burn_std::Metadata;
 use t4a_cube::{
-    Extreme, Factorisation, Lanes, Operand as Memory, ScanKind, extreme, factor, fits_triangular,
-    log_sum_cotangents, product, solve_triangular, supports,
+    CopyTable, Extreme, Factorisation, Lanes, Operand as Memory, ProductTable, ScanKind,
+    block_copies, block_products, extreme, factor, fits_triangular, log_sum_cotangents, product,
+    solve_triangular, supports,
 };
 use t4a_einsum::EinsumError;
 use t4a_tensor::TensorError;
 
 use super::operation::{
-    Cumulation, Kernel, MatrixFactors, MatrixKernel, Meta, Operand, Operation, Operations, Outcome,
-    Semiring, Value, by_definition, meta,
+    BlockCopies, BlockProducts, Cumulation, DeviceTables, Kernel, MatrixFactors, MatrixKernel,
+    Meta, Operand, Operation, Operations, Outcome, Semiring, Value, by_definition, meta,
 };
 use super::primitive::{Floats, Indices, SemiringArray};
 use scans::{scanned, scanned_real};
@@ -78,6 +79,26 @@ fn tensor<R: CubeRuntime>(
         memory.handle,
         dtype,
     )
+}
+
+/// A flat array on the device of `beside`, without initialising it.
+fn empty<R: CubeRuntime>(beside: &CubeTensor<R>, len: usize) -> CubeTensor<R> {
+    let memory = Memory::empty(&beside.client, &[len], beside.dtype.into());
+    tensor(beside, memory, &[len], beside.dtype)
+}
+
+/// The table of a description on the device of `beside`.
+fn table<R: CubeRuntime, T: Clone + Send + Sync + 'static>(
+    beside: &CubeTensor<R>,
+    tables: &DeviceTables,
+    make: impl FnOnce() -> t4a_cube::Result<T>,
+) -> T {
+    let device = &beside.device;
+    let made = tables.get_or_make::<(R::CubeDevice, T), _>(
+        |(own, _)| own == device,
+        || Ok((device.clone(), make()?)),
+    );
+    launched(made).1
 }
 
 /// Unwraps the result of a launch; [`Operations::run`] has already rejected invalid operands.
@@ -321,6 +342,33 @@ where
         Some([of(a, x), of(b, y)])
     }
 
+    fn array_block_products(
+        a: &Floats<Self>,
+        b: &Floats<Self>,
+        of: &BlockProducts,
+    ) -> Option<Floats<Self>> {
+        let (a, b) = (into_contiguous(a.0.clone()), into_contiguous(b.0.clone()));
+        if !has_products(a.dtype) {
+            return None;
+        }
+        let c = empty(&a, of.len);
+        let table = table(&a, &of.tables, || ProductTable::new(&a.client, of));
+        let operands = [memory(&a), memory(&b)];
+        launched(block_products(&a.client, operands, &table, memory(&c)));
+        Some(Floats(c))
+    }
+
+    fn array_block_copies(x: &Floats<Self>, of: &BlockCopies) -> Option<Floats<Self>> {
+        let x = into_contiguous(x.0.clone());
+        let y = match of.is_full {
+            true => empty(&x, of.len),
+            false => Self::float_zeros(Shape::new([of.len]), &x.device, x.dtype.into()),
+        };
+        let table = table(&x, &of.tables, || CopyTable::new(&x.client, &of.copies));
+        launched(block_copies(&x.client, memory(&x), &table, memory(&y)));
+        Some(Floats(y))
+    }
+
     fn has_element_product(a: &SemiringArray<Self>) -> bool {
         elements::has_product(a)
     }
@@ -340,6 +388,7 @@ where
             Kernel::Matrix(of, size) => wide && has_matrix_kernel(of, size),
             Kernel::Reduction | Kernel::Matmul | Kernel::Semiring(_) => dtype.is_float(),
             Kernel::Recurrence | Kernel::ComplexRecurrence => dtype.is_float(),
+            Kernel::Blocks => dtype.is_float(),
             Kernel::RunningSum | Kernel::Cumulative(_) => dtype.is_float(),
             _ => false,
         }

@@ -3,6 +3,8 @@
 //! An operation launches the pending operations on its operands, without waiting for the device, and its results enter
 //! the stream as new tensors: Burn fuses the operations before and after it, not across it.
 
+use std::convert::Infallible;
+
 use burn_backend::{DType, Shape, TensorMetadata};
 use burn_fusion::client::GlobalFusionClient;
 use burn_fusion::stream::OperationStreams;
@@ -11,8 +13,8 @@ use burn_ir::{InitOperationIr, OperationIr};
 use t4a_einsum::EinsumError;
 
 use super::operation::{
-    Cotangents, Cumulation, Dual, Keep, Kernel, MatrixFactors, MatrixKernel, Meta, Operand,
-    Operation, Operations, Outcome, Reverse, Semiring, Value,
+    BlockCopies, BlockProducts, Cotangents, Cumulation, Dual, Keep, Kernel, MatrixFactors,
+    MatrixKernel, Meta, Operand, Operation, Operations, Outcome, Reverse, Semiring, Value,
 };
 use super::primitive::{Bools, Floats, Indices, SemiringArray};
 
@@ -77,14 +79,6 @@ fn outer_dual<B: Operations + FusionBackend>(x: Dual<Floats<B>>) -> Dual<Floats<
     Dual { value: outer_floats(x.value), tangent: x.tangent.map(outer_floats) }
 }
 
-/// The results of an operation that the compiler cannot fail.
-fn mapped<T>(result: Result<T, std::convert::Infallible>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(never) => match never {},
-    }
-}
-
 impl<B: Operations + FusionBackend> Operations for Fusion<B> {
     fn run<O: Operation>(
         op: &O,
@@ -93,7 +87,8 @@ impl<B: Operations + FusionBackend> Operations for Fusion<B> {
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
         let inputs: Vec<Operand<B>> = inputs.iter().map(inner).collect();
         let out = B::run(op, &inputs, tracked)?;
-        Ok(mapped(out.try_map(|x| Ok(outer(x)), |x| Ok(outer_floats(x)))))
+        let Ok(out) = out.try_map(|x| Ok::<_, Infallible>(outer(x)), |x| Ok(outer_floats(x)));
+        Ok(out)
     }
 
     fn keep<O: Operation>(op: &O, tracked: &[bool]) -> Keep {
@@ -104,7 +99,8 @@ impl<B: Operations + FusionBackend> Operations for Fusion<B> {
         op: &O,
         reverse: &Reverse<'_, Floats<Self>>,
     ) -> Result<Cotangents<Floats<Self>>, O::Error> {
-        let kept = mapped(reverse.kept.try_map(|x| Ok(inner(x)), |x| Ok(inner_floats(x))));
+        let Ok(kept) =
+            reverse.kept.try_map(|x| Ok::<_, Infallible>(inner(x)), |x| Ok(inner_floats(x)));
         let given = |all: &[Option<Floats<Self>>]| -> Vec<Option<Floats<B>>> {
             all.iter().map(|x| x.as_ref().map(inner_floats)).collect()
         };
@@ -128,8 +124,11 @@ impl<B: Operations + FusionBackend> Operations for Fusion<B> {
             }
         };
         let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
-        let above = |x: Value<Dual<Floats<B>>>| Ok(x.map(outer_dual, outer_indices, outer_bools));
-        Ok(mapped(B::jvp(op, &inputs, tracked)?.try_map(above, |x| Ok(outer_dual(x)))))
+        let above = |x: Value<Dual<Floats<B>>>| {
+            Ok::<_, Infallible>(x.map(outer_dual, outer_indices, outer_bools))
+        };
+        let Ok(out) = B::jvp(op, &inputs, tracked)?.try_map(above, |x| Ok(outer_dual(x)));
+        Ok(out)
     }
 
     fn array_matmul(a: &Floats<Self>, b: &Floats<Self>) -> Floats<Self> {
@@ -201,6 +200,18 @@ impl<B: Operations + FusionBackend> Operations for Fusion<B> {
     ) -> Option<[Floats<Self>; 2]> {
         let [a, b, g] = [a, b, g].map(inner_floats);
         Some(B::array_semiring_cotangents(&a, &b, over, &g)?.map(outer_floats))
+    }
+
+    fn array_block_products(
+        a: &Floats<Self>,
+        b: &Floats<Self>,
+        of: &BlockProducts,
+    ) -> Option<Floats<Self>> {
+        B::array_block_products(&inner_floats(a), &inner_floats(b), of).map(outer_floats)
+    }
+
+    fn array_block_copies(x: &Floats<Self>, of: &BlockCopies) -> Option<Floats<Self>> {
+        B::array_block_copies(&inner_floats(x), of).map(outer_floats)
     }
 
     fn has_kernel(kernel: Kernel, inputs: &[Meta]) -> bool {

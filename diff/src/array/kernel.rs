@@ -84,6 +84,8 @@ pub enum Kernel {
     RunningSum,
     /// Other cumulative operations along an axis.
     Cumulative(Cumulation),
+    /// Products and copies of parts of flat arrays.
+    Blocks,
     /// Factorisations and triangular systems, for matrices of this size.
     Matrix(MatrixKernel, [usize; 2]),
 }

@@ -4,6 +4,7 @@
 //! caller of an operation checks shapes before its rule runs; an implementor that finds an error nevertheless
 //! propagates it to the result ([`Eager`]) or panics, as Burn's backends do.
 
+mod blocks;
 mod dual;
 mod engine;
 mod kernel;
@@ -17,6 +18,9 @@ use crate::operation::{Operation, Outcome, Value};
 #[cfg(test)]
 mod tests;
 
+pub use blocks::{
+    BlockCopies, BlockCopy, BlockProducts, BlockSum, BlockTerm, DeviceTables, FlatMatrix,
+};
 pub use dual::Dual;
 pub use engine::{Eager, ElementKind, Indices, Reals, Truths};
 pub use kernel::{Cumulation, Kernel, MatrixFactors, MatrixKernel, Semiring};
@@ -198,6 +202,16 @@ pub trait Array: Clone + Debug + Sized + 'static {
     /// Factors of small matrices `[β, m, n]`, or the solutions of the systems with right-hand sides `b`, if the device
     /// has such a kernel; not recorded by tapes.
     fn matrix_kernel(&self, _of: MatrixKernel, _b: Option<&Self>) -> Option<MatrixFactors<Self>> {
+        None
+    }
+
+    /// Products of parts of two flat arrays, if the device has such a kernel; not recorded by tapes.
+    fn block_products(&self, _b: &Self, _of: &BlockProducts) -> Option<Self> {
+        None
+    }
+
+    /// Copies of parts of a flat array, if the device has such a kernel; not recorded by tapes.
+    fn block_copies(&self, _of: &BlockCopies) -> Option<Self> {
         None
     }
 

@@ -1,7 +1,9 @@
 //! Implementation of `Array` for float primitives of a backend.
 
 use burn_backend::{Scalar, TensorMetadata};
-use t4a_diff::array::{Cumulation, MatrixFactors, MatrixKernel, Semiring, Shape};
+use t4a_diff::array::{
+    BlockCopies, BlockProducts, Cumulation, MatrixFactors, MatrixKernel, Semiring, Shape,
+};
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
 
@@ -227,6 +229,12 @@ impl<B: Operations> Array for Floats<B> {
         places: bool,
     ) -> Option<(Self, Option<Indices<B>>)> {
         B::array_semiring_matmul(self, b, over, places)
+    }
+    fn block_products(&self, b: &Self, of: &BlockProducts) -> Option<Self> {
+        B::array_block_products(self, b, of)
+    }
+    fn block_copies(&self, of: &BlockCopies) -> Option<Self> {
+        B::array_block_copies(self, of)
     }
     fn matrix_kernel(&self, of: MatrixKernel, b: Option<&Self>) -> Option<MatrixFactors<Self>> {
         B::array_matrix_kernel(self, of, b)

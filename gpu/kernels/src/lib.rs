@@ -4,6 +4,7 @@
 //! kernels      `#[cube]` code without host code, one file per kernel
 //! extreme      maximum, minimum, argmax, argmin, first NaN of a lane
 //! product      matrix products over semirings, in full precision
+//! blocks       products and copies of parts of flat arrays, all in one launch
 //! element      products of elements without a derivative: integers, values with counts, lists of the best values
 //! log_sum      cotangents of log-sum-exp products
 //! factor       factorisations of small matrices, triangular systems
@@ -14,6 +15,7 @@
 //! Indices are 32 bits wide. Larger operands are an error before the launch: kernels are launched unchecked, and a
 //! tile of the wrong size would return wrong results.
 
+mod blocks;
 mod element;
 mod error;
 mod extreme;
@@ -24,6 +26,7 @@ mod log_sum;
 mod product;
 mod scan;
 
+pub use blocks::{CopyTable, ProductTable, block_copies, block_products};
 pub use element::{ElementForm, ElementOperand, element_product};
 pub use error::{CubeError, Result};
 pub use extreme::{Extreme, Lanes, extreme};

@@ -61,13 +61,18 @@ impl Tile {
         if m.max(n) > 32 && m.min(n) > 16 { Self::LARGE } else { Self::SMALL }
     }
 
-    fn units(&self) -> usize {
+    pub(crate) fn units(&self) -> usize {
         self.sizes[0] / self.unit[0] * (self.sizes[1] / self.unit[1])
+    }
+
+    /// True if the steps in shared memory are unrolled: software devices take longer to compile them than to run them.
+    pub(crate) fn unrolls<R: Runtime>(&self, client: &ComputeClient<R>) -> bool {
+        client.properties().hardware.num_cpu_cores.is_none() && self.sizes[2] <= 16
     }
 
     /// # Errors
     /// `Tile` if the tile is not a multiple of a unit's share, or exceeds the device's memory.
-    fn check<R: Runtime>(&self, client: &ComputeClient<R>, bytes: usize) -> Result<()> {
+    pub(crate) fn check<R: Runtime>(&self, client: &ComputeClient<R>, bytes: usize) -> Result<()> {
         let hardware = &client.properties().hardware;
         let failed =
             |required| Err(CubeError::Tile { kernel: KERNEL, required, tile: format!("{self:?}") });
@@ -101,6 +106,22 @@ pub struct Product {
     pub parts: Option<Operand>,
 }
 
+/// Type in which products of these operands are computed.
+///
+/// # Errors
+/// `DType` for two types, and for elements that are not floats.
+pub(crate) fn computed(kernel: &'static str, [a, b]: [&Operand; 2]) -> Result<StorageType> {
+    let (StorageType::Scalar(ElemType::Float(kind)), true) = (a.dtype, a.dtype == b.dtype) else {
+        let dtype = format!("{} and {}", a.dtype, b.dtype);
+        return Err(CubeError::DType { kernel, dtype });
+    };
+    match kind {
+        FloatKind::F16 | FloatKind::BF16 => Ok(ElemType::Float(FloatKind::F32).into()),
+        FloatKind::F32 | FloatKind::F64 => Ok(a.dtype),
+        _ => Err(CubeError::DType { kernel, dtype: a.dtype.to_string() }),
+    }
+}
+
 /// Operands of a product whose shapes and dtypes match.
 pub(crate) struct Checked {
     /// Sizes `[β, m, k, n]`.
@@ -124,16 +145,7 @@ impl Checked {
         if batch != batches || k != rows {
             return Err(sizes());
         }
-        let (StorageType::Scalar(ElemType::Float(kind)), true) = (a.dtype, a.dtype == b.dtype)
-        else {
-            let dtype = format!("{} and {}", a.dtype, b.dtype);
-            return Err(CubeError::DType { kernel: KERNEL, dtype });
-        };
-        let computed = match kind {
-            FloatKind::F16 | FloatKind::BF16 => ElemType::Float(FloatKind::F32).into(),
-            FloatKind::F32 | FloatKind::F64 => a.dtype,
-            _ => return Err(CubeError::DType { kernel: KERNEL, dtype: a.dtype.to_string() }),
-        };
+        let computed = computed(KERNEL, [a, b])?;
         reach(KERNEL, &a.shape, &a.strides)?;
         reach(KERNEL, &b.shape, &b.strides)?;
         elements(KERNEL, &[batch, m, n])?;
@@ -216,8 +228,6 @@ impl<R: Runtime> Call<'_, R> {
         };
         let ([bm, bn, bk], [tm, tn]) = (tile.sizes, tile.unit);
         let tiles = batch * m.div_ceil(bm) * n.div_ceil(bn);
-        // Software devices take longer to compile unrolled steps than to run them.
-        let unroll = client.properties().hardware.num_cpu_cores.is_none() && tile.sizes[2] <= 16;
         // SAFETY: the tile was checked; indices are masked by sizes that fit the operands.
         unsafe {
             product_kernel::launch_unchecked::<S, R>(
@@ -253,7 +263,7 @@ impl<R: Runtime> Call<'_, R> {
                 mask && k > 0,
                 ac <= ar,
                 bc <= br,
-                unroll,
+                tile.unrolls(client),
                 [dtype, computed],
             );
         }

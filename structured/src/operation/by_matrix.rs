@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use t4a_algebra::parallel;
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Eager, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
 use t4a_linalg::operation::PartKind;
 use t4a_linalg::{Linalg, LinalgError, MatrixOp};
 
-use super::{check, shared};
+use super::{check, kernels_of, shared};
 use crate::error::{Result, StructuredError};
 use crate::plan::MatrixList;
 
@@ -143,6 +144,13 @@ impl ByMatrix {
         };
         Ok(parts.into_iter().zip(&operands).map(joined).collect())
     }
+
+    /// Operands of the operation on each matrix, given those of this operation.
+    fn metas(&self, inputs: &[Meta]) -> impl Iterator<Item = Vec<Meta>> {
+        let (n, dtype) = (self.operands(), inputs[0].dtype);
+        let of = move |&size: &[usize; 2]| vec![Meta { shape: size.to_vec(), dtype }; n];
+        self.plan.sizes().iter().map(of)
+    }
 }
 
 impl Operation for ByMatrix {
@@ -160,13 +168,18 @@ impl Operation for ByMatrix {
             let message = format!("{of} of one matrix each, with {orders} orders of results");
             return Err(StructuredError::Invalid { op, message });
         }
-        let dtype = inputs[0].dtype;
-        for size in self.plan.sizes() {
-            self.linalg().results(&vec![Meta { shape: size.to_vec(), dtype }; n])?;
+        for one in self.metas(inputs) {
+            self.linalg().results(&one)?;
         }
         let len = |i: usize| self.sizes(i).iter().map(|[m, n]| m * n).sum();
-        let meta = |i: usize| Meta { shape: vec![len(i)], dtype };
+        let meta = |i: usize| Meta { shape: vec![len(i)], dtype: inputs[0].dtype };
         Ok(self.arrays().into_iter().map(meta).collect())
+    }
+
+    /// Those of all matrices.
+    fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
+        let op = self.linalg();
+        kernels_of(self.metas(inputs).map(|x| op.kernels(&x)))
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {

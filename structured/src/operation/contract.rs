@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::Kernel;
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Meta, OnPairs, Operation, Outcome, Reverse, Value,
 };
 
-use super::{check, one, rearrange, shared};
+use super::{check, kernels_of, one, rearrange, shared};
 use crate::error::{Result, StructuredError};
 use crate::kernels;
 use crate::plan::{ContractionPlan, MatrixView, Products};
@@ -44,6 +45,11 @@ impl Operation for Contract {
     fn keep(&self, tracked: &[bool]) -> Keep {
         let which: Vec<usize> = (0..2).filter(|&i| tracked[1 - i]).collect();
         Keep::default().inputs(&which)
+    }
+
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        let moves = self.plan.shared().into_iter().flatten().map(|plan| rearrange::kernels(plan));
+        kernels_of(moves.chain([vec![Kernel::Blocks]]))
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
@@ -106,14 +112,16 @@ fn is_joined(plan: &ContractionPlan) -> bool {
 /// Multiply-adds per operand element above which the products dominate, so that joining gains nothing.
 const STEPS: usize = 64;
 
-/// Contraction of real arrays by operations of [`Array`]: gather, one product per term, scatter.
+/// Contraction of real arrays by operations of [`Array`]: gather, one product per term, scatter. Devices with kernels for
+/// blocks have three launches.
 fn portable<A: Array>(plan: &ContractionPlan, x: &A, y: &A) -> Result<A> {
     let enter = |plan: Option<&_>, x: &A| {
         plan.map_or_else(|| Ok(x.clone()), |plan| rearrange::portable(plan, x))
     };
     let [a, b] = plan.operands();
-    let z = products(plan.products(), &enter(a, x)?, &enter(b, y)?);
-    enter(plan.result(), &z)
+    let (x, y) = (enter(a, x)?, enter(b, y)?);
+    let z = x.block_products(&y, plan.blocks());
+    enter(plan.result(), &z.unwrap_or_else(|| products(plan.products(), &x, &y)))
 }
 
 fn products<A: Array>(plan: &Products, x: &A, y: &A) -> A {

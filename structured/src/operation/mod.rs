@@ -29,6 +29,7 @@ pub use rearrange::Rearrange;
 pub use scale::ScaleBond;
 pub use semiring::ContractOver;
 
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Meta, Operation, Value};
 
 use crate::error::{Result, StructuredError};
@@ -73,6 +74,12 @@ fn check(op: &'static str, lens: &[usize], inputs: &[Meta]) -> Result<()> {
         Some(first) if !first.dtype.is_float() => Err(crate::kernels::unsupported(op, first.dtype)),
         _ => Ok(()),
     }
+}
+
+/// Kernels of a definition with these parts; none if a part is not a kernel.
+fn kernels_of(parts: impl Iterator<Item = Vec<Kernel>>) -> Vec<Kernel> {
+    let all: Vec<Vec<Kernel>> = parts.collect();
+    if all.iter().any(Vec::is_empty) { Vec::new() } else { all.concat() }
 }
 
 /// Applies an operation to these arrays; returns all results.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Pairs, Reverse, Value, vjp_of};
 
-use super::{Contract, Rearrange, apply, check, one, shared};
+use super::{Contract, Rearrange, apply, check, kernels_of, one, rearrange, shared};
 use crate::error::{Result, StructuredError};
 use crate::plan::{ContractionPlan, SequencePlan, SequenceStep};
 
@@ -71,6 +72,14 @@ impl Operation for ContractionNetwork {
 
     fn name(&self) -> &'static str {
         "network"
+    }
+
+    fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
+        let of = |step: &SequenceStep| match step {
+            SequenceStep::Rearrange(_, plan) => rearrange::kernels(plan),
+            SequenceStep::Contract(_, plan) => Contract { plan: plan.clone() }.kernels(inputs),
+        };
+        kernels_of(self.plan.steps().iter().map(of))
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {

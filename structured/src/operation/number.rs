@@ -1,6 +1,7 @@
 //! Scalar functions of flat arrays: inner product and norm.
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
 
 use super::check;
@@ -34,6 +35,11 @@ impl Operation for InnerProduct {
 
     fn keep(&self, _: &[bool]) -> Keep {
         Keep::default().all_inputs()
+    }
+
+    /// Elementwise products and their sums.
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        vec![Kernel::Reduction]
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
@@ -81,6 +87,11 @@ impl Operation for FrobeniusNorm {
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         equal(self.name(), 1 + usize::from(self.complex), inputs)?;
         Ok(vec![Meta { shape: vec![1], dtype: inputs[0].dtype }])
+    }
+
+    /// Elementwise products and their sums.
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        vec![Kernel::Reduction]
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{AnyTensor, Tensor};
 
@@ -42,6 +43,10 @@ impl Operation for Rearrange {
         Keep::default()
     }
 
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        kernels(&self.plan)
+    }
+
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         Ok(portable(&self.plan, inputs[0].float())?.into())
     }
@@ -62,12 +67,20 @@ impl Operation for Rearrange {
     }
 }
 
-/// `R x` by operations of [`Array`]: gather, signs, scatter.
+/// Kernels of [`portable`].
+pub(super) fn kernels(plan: &Rearrangement) -> Vec<Kernel> {
+    plan.is_disjoint().then_some(Kernel::Blocks).into_iter().collect()
+}
+
+/// `R x` by operations of [`Array`]: gather, signs, scatter; one launch on devices with kernels for blocks.
 pub(super) fn portable<A: Array>(plan: &Rearrangement, x: &A) -> Result<A> {
     let (n, m) = (plan.from_len(), plan.to_len());
     let zeros = |len| x.full(&[len], 0.0);
     if plan.elements() == 0 {
         return Ok(zeros(m));
+    }
+    if let Some(y) = plan.copies().and_then(|copies| x.block_copies(copies)) {
+        return Ok(y);
     }
     if !plan.is_disjoint() {
         let (mut from, mut to, mut signs) = (Vec::new(), Vec::new(), Vec::new());

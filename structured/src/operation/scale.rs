@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
 
-use super::{Rearrange, check, one, shared};
+use super::{Rearrange, check, one, rearrange, shared};
 use crate::error::{Result, StructuredError};
 use crate::plan::Rearrangement;
 
@@ -48,6 +49,10 @@ impl Operation for ScaleBond {
         let (n, keep) = (self.arrays(), Keep::default());
         let keep = if tracked[..n].contains(&true) { keep.inputs(&[n]) } else { keep };
         if tracked[n] { keep.inputs(&[0, n - 1]) } else { keep }
+    }
+
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        rearrange::kernels(&self.plan)
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {

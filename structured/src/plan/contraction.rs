@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::BlockProducts;
 
 use super::{ContractionPanels, Products, Rearrangement};
 use crate::error::{Result, StructuredError};
@@ -21,6 +22,7 @@ pub struct ContractionPlan {
     c: Option<Arc<Rearrangement>>,
     cotangents: [OnceLock<Arc<ContractionPlan>>; 2],
     panels: OnceLock<Option<Box<ContractionPanels>>>,
+    blocks: OnceLock<Arc<BlockProducts>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,7 +93,8 @@ impl ContractionPlan {
         products: Products,
         c: Option<Arc<Rearrangement>>,
     ) -> Self {
-        Self { a, b, products, c, cotangents: Default::default(), panels: OnceLock::new() }
+        let (cotangents, panels, blocks) = Default::default();
+        Self { a, b, products, c, cotangents, panels, blocks }
     }
 
     /// Division into panels, `None` if the contraction does not use panels.
@@ -107,6 +110,11 @@ impl ContractionPlan {
     /// Matrix products.
     pub fn products(&self) -> &Products {
         &self.products
+    }
+
+    /// Matrix products as a description for devices.
+    pub(crate) fn blocks(&self) -> &BlockProducts {
+        self.blocks.get_or_init(|| Arc::new(self.products.blocks()))
     }
 
     /// Rearrangement of the result; `None` for the identity.

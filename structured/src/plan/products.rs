@@ -5,6 +5,7 @@
 //! form: `Ā = C̄ Bᵀ`, `B̄ = Aᵀ C̄`.
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::{BlockProducts, BlockSum, BlockTerm, FlatMatrix};
 
 use crate::error::{Result, StructuredError};
 
@@ -36,6 +37,11 @@ impl MatrixView {
     /// True if there is no element.
     pub fn is_empty(self) -> bool {
         self.len() == 0
+    }
+
+    fn flat(self) -> FlatMatrix {
+        let strides = if self.transposed { [1, self.rows] } else { [self.cols, 1] };
+        FlatMatrix { offset: self.offset, strides }
     }
 
     fn lies_in(self, len: usize) -> bool {
@@ -175,6 +181,21 @@ impl Products {
     /// Terms of one C.
     pub(crate) fn terms_of(&self, group: &TermGroup) -> &[[u32; 3]] {
         &self.terms[group.terms.0 as usize..group.terms.1 as usize]
+    }
+
+    /// These products as a description for devices; the matrices with the most multiply-adds come first.
+    pub(crate) fn blocks(&self) -> BlockProducts {
+        let sum = |group: &TermGroup| {
+            let to = self.c[group.c as usize];
+            let term = |&[a, b, _]: &[u32; 3]| {
+                let (a, b) = (self.a[a as usize], self.b[b as usize]);
+                BlockTerm { factors: [a.flat(), b.flat()], steps: a.cols }
+            };
+            let terms = self.terms_of(group).iter().map(term).collect();
+            BlockSum { to: to.flat(), sizes: [to.rows, to.cols], terms }
+        };
+        let sums = self.groups.iter().map(sum).collect();
+        BlockProducts { len: self.lens[2], sums, tables: Default::default() }
     }
 
     /// Number of multiply-adds.

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use t4a_diff::array::{BlockCopies, BlockCopy};
 
 use crate::error::{Result, StructuredError};
 
@@ -46,6 +47,7 @@ pub struct Rearrangement {
     disjoint: bool,
     disjoint_adjoint: bool,
     adjoint: OnceLock<Arc<Rearrangement>>,
+    copies: OnceLock<Arc<BlockCopies>>,
 }
 
 /// Maximum number of moved elements of a deserialised plan, and of elements of its buffers.
@@ -204,6 +206,21 @@ impl Rearrangement {
         &self.axes[one.first as usize..(one.first + one.rank) as usize]
     }
 
+    /// The moves as a description for devices, `None` if elements are written twice.
+    pub(crate) fn copies(&self) -> Option<&BlockCopies> {
+        let copy = |one: &BlockMove| BlockCopy {
+            offsets: [one.from, one.to],
+            negative: one.negative,
+            axes: self.axes(one).iter().map(|axis| [axis.size, axis.from, axis.to]).collect(),
+        };
+        let make = || {
+            let copies = self.moves.iter().map(copy).collect();
+            let (len, is_full) = (self.to_len, self.is_full());
+            Arc::new(BlockCopies { len, is_full, copies, tables: Default::default() })
+        };
+        self.disjoint.then(|| &**self.copies.get_or_init(make))
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&self.moves[..]) + size_of_val(&self.axes[..])
     }
@@ -310,7 +327,7 @@ impl RearrangementBuilder {
     /// `disjoint`: no element is written twice; `adjoint`: no element is read twice.
     pub(crate) fn finish(self, disjoint: bool, adjoint: bool) -> Rearrangement {
         let Self { from_len, to_len, moves, axes, elements } = self;
-        let (disjoint_adjoint, adjoint) = (adjoint, OnceLock::new());
+        let (disjoint_adjoint, adjoint, copies) = (adjoint, OnceLock::new(), OnceLock::new());
         let plan = Rearrangement {
             from_len,
             to_len,
@@ -320,6 +337,7 @@ impl RearrangementBuilder {
             disjoint,
             disjoint_adjoint,
             adjoint,
+            copies,
         };
         debug_assert!(!disjoint || once(to_len, plan.pairs().map(|(_, to, _)| to)));
         debug_assert!(!disjoint_adjoint || once(from_len, plan.pairs().map(|(from, ..)| from)));

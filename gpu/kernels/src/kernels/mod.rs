@@ -3,6 +3,7 @@
 
 use cubecl::prelude::*;
 
+pub(crate) mod blocks;
 pub(crate) mod element;
 pub(crate) mod extreme;
 pub(crate) mod factor;

@@ -5,6 +5,7 @@
 //! computes incorrectly are tested on CUDA only: functions of `f64`, `bf16`.
 
 mod arrays;
+mod blocks;
 mod contractions;
 mod elements;
 mod examples;

@@ -17,6 +17,7 @@ use burn_t4a::ext::nn;
 use burn_t4a::ext::scan::fused::{
     Running, complex_linear_recurrence, cumulative, linear_recurrence,
 };
+use burn_t4a::ext::structured::{self, Direction, FluxOn, GradedTensor, Leg, Spec, Structured, U1};
 use burn_t4a::route::{Policy, set_policy};
 
 use super::Card;
@@ -72,6 +73,13 @@ fn layer<T>(f: impl FnOnce() -> T) -> Result<(), String> {
 
 fn complex(x: &Matrix) -> Complex<Card, 2> {
     Complex::new(x.clone(), x.clone()).unwrap()
+}
+
+/// Blocks of 3×3 and 2×2.
+fn graded(x: &Matrix) -> GradedTensor<Card, U1> {
+    let leg = Leg::new([(U1(0), 3), (U1(1), 2)], Direction::Out).unwrap();
+    let spec = Spec::new(vec![leg.clone(), leg.dual()], U1(0), 1).unwrap();
+    Structured::from_flat(&spec, x.clone().reshape([64]).narrow(0, 0, 13)).unwrap()
 }
 
 /// A symmetric positive definite matrix larger than all kernels.
@@ -147,6 +155,19 @@ const ROWS: &[(&str, Call)] = &[
     ("`svd`, larger", |x| done(linalg::svd(large(&x)))),
     ("`expm`, `eig`, `pinv` and others of `linalg`", |x| done(linalg::expm(x))),
     ("complex matrices", |x| done(linalg::qr(complex(&x)))),
+    ("`structured`: contractions, permutations", |x| {
+        let x = graded(&x);
+        done(structured::einsum("ij,jk->ik", &[&x, &x]))?;
+        done(x.permute(&[1, 0], 1))
+    }),
+    ("`structured`: inner products, norms", |x| {
+        let x = graded(&x);
+        done(x.inner(&x))?;
+        done(x.norm())
+    }),
+    ("`structured`: factorisations, blocks of sizes as above", |x| {
+        done(graded(&x).svd(1, FluxOn::Left))
+    }),
     ("`nn::softmax`, `nn::log_softmax`", |x| {
         layer(|| nn::softmax(x.clone(), 1))?;
         layer(|| nn::log_softmax(x, 1))

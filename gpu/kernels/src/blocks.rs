@@ -1,0 +1,246 @@
+//! Products and copies of parts of flat arrays: tables and launches.
+
+use cubecl::ir::{ElemType, IntKind};
+use cubecl::prelude::*;
+use t4a_diff::array::{BlockCopy, BlockProducts, BlockSum, BlockTerm, FlatMatrix};
+
+use crate::error::{CubeError, Result};
+use crate::kernels::blocks::{
+    AXIS, COPY, SUM, TERM, TILE, block_copy_kernel, block_product_kernel,
+};
+use crate::launch::{Operand, elements, grid, reach};
+use crate::product::{Tile, computed};
+
+const PRODUCTS: &str = "block_products";
+const COPIES: &str = "block_copies";
+
+/// Units of a cube of [`block_copies`].
+const UNITS: usize = 256;
+
+fn words(x: FlatMatrix) -> [usize; 3] {
+    [x.offset, x.strides[0], x.strides[1]]
+}
+
+/// One past the last element of a matrix of these sizes.
+fn end(x: FlatMatrix, sizes: [usize; 2]) -> Result<usize> {
+    if sizes.contains(&0) {
+        return Ok(0);
+    }
+    let FlatMatrix { offset, strides: [row, column] } = x;
+    reach(PRODUCTS, &[sizes[0], sizes[1], 2], &[row, column, offset])?;
+    Ok(offset + (sizes[0] - 1) * row + (sizes[1] - 1) * column + 1)
+}
+
+/// Table of [`block_products`] in device memory.
+#[derive(Clone, Debug)]
+pub struct ProductTable {
+    words: Operand,
+    tile: Tile,
+    tiles: usize,
+    sums: usize,
+    terms: usize,
+    /// Required lengths of A, B and C.
+    lens: [usize; 3],
+}
+
+/// A table of integers; empty tables have no memory.
+fn upload<R: Runtime>(
+    client: &ComputeClient<R>,
+    kernel: &'static str,
+    words: &[usize],
+) -> Result<Operand> {
+    let bytes = words.iter().map(|&word| {
+        let word = i32::try_from(word);
+        word.map(i32::to_ne_bytes).map_err(|_| CubeError::TooLarge { kernel, elements: usize::MAX })
+    });
+    let bytes: Vec<[u8; 4]> = bytes.collect::<Result<_>>()?;
+    let handle = client.create_from_slice(bytes.as_flattened());
+    let dtype = ElemType::Int(IntKind::I32).into();
+    Ok(Operand { handle, shape: vec![words.len()], strides: vec![1], dtype })
+}
+
+impl ProductTable {
+    /// Table of these products.
+    ///
+    /// # Errors
+    /// `TooLarge`; `Sizes` for a matrix outside of the result.
+    pub fn new<R: Runtime>(client: &ComputeClient<R>, products: &BlockProducts) -> Result<Self> {
+        let BlockProducts { len, sums, .. } = products;
+        // The tile of the matrix with the most elements, where most of the work is.
+        let large = sums.iter().map(|sum| sum.sizes).max_by_key(|[m, n]| m.saturating_mul(*n));
+        let tile = large.map_or(Tile::SMALL, |[m, n]| Tile::of(m, n));
+        let (mut tiles, mut of_sums, mut of_terms) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lens = [0, 0, *len];
+        for (i, BlockSum { to, sizes: [m, n], terms }) in sums.iter().enumerate() {
+            let (m, n) = (*m, *n);
+            let last = end(*to, [m, n])?;
+            if last > *len {
+                let required = "matrices inside of the result";
+                let given = [vec![last], vec![*len]];
+                return Err(CubeError::Sizes { kernel: PRODUCTS, required, given });
+            }
+            for row in (0..m).step_by(tile.sizes[0]) {
+                tiles.extend((0..n).step_by(tile.sizes[1]).flat_map(|column| [i, row, column]));
+            }
+            let [offset, row, column] = words(*to);
+            let first = of_terms.len() / TERM;
+            of_sums.extend([offset, m, n, row, column, first, first + terms.len()]);
+            for BlockTerm { factors: [a, b], steps } in terms {
+                lens[0] = lens[0].max(end(*a, [m, *steps])?);
+                lens[1] = lens[1].max(end(*b, [*steps, n])?);
+                of_terms.extend(words(*a).into_iter().chain(words(*b)).chain([*steps]));
+            }
+        }
+        let (count, at) = (tiles.len() / TILE, tiles.len());
+        let terms = at + of_sums.len();
+        debug_assert_eq!(of_sums.len(), sums.len() * SUM);
+        let all: Vec<usize> = tiles.into_iter().chain(of_sums).chain(of_terms).collect();
+        elements(PRODUCTS, &[all.len()])?;
+        let words = upload(client, PRODUCTS, &all)?;
+        Ok(Self { words, tile, tiles: count, sums: at, terms, lens })
+    }
+}
+
+/// Returns true if `x` is a flat array of at least this length.
+fn holds(x: &Operand, len: usize) -> bool {
+    matches!(&x.shape[..], [n] if *n >= len) && (x.strides[..] == [1] || x.shape[0] <= 1)
+}
+
+/// Computes the sums of the table in one launch: matrices of `c`, whose other elements remain.
+///
+/// `f16` and `bf16` are computed in `f32`, `f32` in full precision.
+///
+/// # Errors
+/// `Sizes` for arrays that are not flat or too short, `DType`, `Tile`.
+pub fn block_products<R: Runtime>(
+    client: &ComputeClient<R>,
+    [a, b]: [Operand; 2],
+    table: &ProductTable,
+    c: Operand,
+) -> Result<Operand> {
+    let ProductTable { words, tile, tiles, sums, terms, lens } = table;
+    for (x, &len) in [&a, &b, &c].into_iter().zip(lens) {
+        if !holds(x, len) {
+            let required = "flat arrays that contain the matrices";
+            let given = [vec![len], x.shape.clone()];
+            return Err(CubeError::Sizes { kernel: PRODUCTS, required, given });
+        }
+    }
+    let computed = computed(PRODUCTS, [&a, &b])?;
+    tile.check(client, computed.size())?;
+    if *tiles == 0 {
+        return Ok(c);
+    }
+    let ([bm, bn, bk], [tm, tn], dtype) = (tile.sizes, tile.unit, a.dtype);
+    // SAFETY: the tile was checked; the matrices of the table lie in the arrays.
+    unsafe {
+        block_product_kernel::launch_unchecked::<R>(
+            client,
+            grid(*tiles),
+            CubeDim::new_1d(tile.units() as u32),
+            a.arg(),
+            b.arg(),
+            words.clone().arg(),
+            c.clone().arg(),
+            *tiles,
+            *sums,
+            *terms,
+            bm,
+            bn,
+            bk,
+            tm,
+            tn,
+            tile.unrolls(client),
+            [dtype, computed],
+        );
+    }
+    Ok(c)
+}
+
+/// Table of [`block_copies`] in device memory.
+#[derive(Clone, Debug)]
+pub struct CopyTable {
+    words: Operand,
+    elements: usize,
+    copies: usize,
+    /// Required lengths of x and y.
+    lens: [usize; 2],
+}
+
+impl CopyTable {
+    /// Table of these copies, which must not write an element twice.
+    ///
+    /// # Errors
+    /// `TooLarge`.
+    pub fn new<R: Runtime>(client: &ComputeClient<R>, copies: &[BlockCopy]) -> Result<Self> {
+        let (mut of_copies, mut of_axes, mut total, mut lens) = (Vec::new(), Vec::new(), 0, [0; 2]);
+        for BlockCopy { offsets, negative, axes } in copies {
+            let sizes: Vec<usize> = axes.iter().map(|axis| axis[0]).collect();
+            let count = elements(COPIES, &sizes)?;
+            if count == 0 {
+                continue;
+            }
+            for (i, len) in lens.iter_mut().enumerate() {
+                let sizes: Vec<usize> = sizes.iter().copied().chain([2]).collect();
+                let strides = axes.iter().map(|axis| axis[i + 1]).chain([offsets[i]]);
+                reach(COPIES, &sizes, &strides.collect::<Vec<_>>())?;
+                let last: usize = axes.iter().map(|axis| (axis[0] - 1) * axis[i + 1]).sum();
+                *len = (*len).max(offsets[i] + last + 1);
+            }
+            let first = of_axes.len() / AXIS;
+            of_copies.extend([total, offsets[0], offsets[1], usize::from(*negative), axes.len()]);
+            of_copies.push(first);
+            of_axes.extend(axes.iter().flatten());
+            total = elements(COPIES, &[total + count])?;
+        }
+        let copies = of_copies.len() / COPY;
+        let words: Vec<usize> = of_copies.into_iter().chain(of_axes).collect();
+        elements(COPIES, &[words.len()])?;
+        Ok(Self { words: upload(client, COPIES, &words)?, elements: total, copies, lens })
+    }
+}
+
+/// Copies the blocks of the table from `x` to `y` in one launch; other elements of `y` remain.
+///
+/// # Errors
+/// `Sizes` for arrays that are not flat or too short, `DType` for two types of elements.
+pub fn block_copies<R: Runtime>(
+    client: &ComputeClient<R>,
+    x: Operand,
+    table: &CopyTable,
+    y: Operand,
+) -> Result<Operand> {
+    let CopyTable { words, elements, copies, lens } = table;
+    for (x, &len) in [&x, &y].into_iter().zip(lens) {
+        if !holds(x, len) {
+            let required = "flat arrays that contain the blocks";
+            let given = [vec![len], x.shape.clone()];
+            return Err(CubeError::Sizes { kernel: COPIES, required, given });
+        }
+    }
+    if x.dtype != y.dtype {
+        let dtype = format!("{} and {}", x.dtype, y.dtype);
+        return Err(CubeError::DType { kernel: COPIES, dtype });
+    }
+    if *elements == 0 {
+        return Ok(y);
+    }
+    let (dtype, axes) = (x.dtype, copies * COPY);
+    // SAFETY: the blocks of the table lie in the arrays.
+    unsafe {
+        block_copy_kernel::launch_unchecked::<R>(
+            client,
+            grid(elements.div_ceil(UNITS)),
+            CubeDim::new_1d(UNITS as u32),
+            x.arg(),
+            words.clone().arg(),
+            y.clone().arg(),
+            *elements,
+            *copies,
+            axes,
+            UNITS,
+            dtype,
+        );
+    }
+    Ok(y)
+}
