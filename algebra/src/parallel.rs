@@ -174,13 +174,14 @@ pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
     let job = Job {
         body,
         chunks,
-        next: AtomicUsize::new(0),
+        claimed: AtomicUsize::new(0),
+        from_end: AtomicUsize::new(0),
         helpers: AtomicUsize::new(0),
         panic: Mutex::new(None),
         owner: thread::current(),
     };
     let posted = Posted::new(&job, helpers);
-    job.run();
+    job.run(false);
     drop(posted);
     if let Some(payload) = lock(&job.panic).take() {
         resume_unwind(payload);
@@ -212,8 +213,10 @@ pub fn for_each_mut<T: Send>(items: &mut [T], parallel: bool, body: impl Fn(usiz
 struct Job<'a> {
     body: &'a (dyn Fn(usize) + Sync),
     chunks: usize,
-    /// Index of the next chunk to start.
-    next: AtomicUsize,
+    /// Number of chunks started, or more after the last one.
+    claimed: AtomicUsize,
+    /// Number of chunks started by helpers.
+    from_end: AtomicUsize,
     /// Number of helpers executing chunks.
     helpers: AtomicUsize,
     /// Payload of the first panic in a chunk.
@@ -222,17 +225,22 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Executes chunks until none is left.
-    fn run(&self) {
-        let chunks = || loop {
-            let chunk = self.next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= self.chunks {
-                return;
+    /// Executes chunks until none is left: the caller from the first one on, helpers from the last one on. The elements
+    /// that two threads compute are then mostly the same in every call, and remain in the L2 caches of their cores.
+    fn run(&self, helper: bool) {
+        let chunks = || {
+            let mut first = 0..self.chunks;
+            while self.claimed.fetch_add(1, Ordering::Relaxed) < self.chunks {
+                // At most as many chunks as there are have been claimed, so both ends do not overlap.
+                let chunk = match helper {
+                    true => self.chunks - 1 - self.from_end.fetch_add(1, Ordering::Relaxed),
+                    false => first.next().unwrap_or_default(),
+                };
+                (self.body)(chunk);
             }
-            (self.body)(chunk);
         };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(chunks)) {
-            self.next.store(self.chunks, Ordering::Relaxed);
+            self.claimed.store(self.chunks, Ordering::Relaxed);
             lock(&self.panic).get_or_insert(payload);
         }
     }
@@ -392,7 +400,7 @@ fn help(crew: &Crew) {
         // SAFETY: the owner waits until all counted helpers have left.
         let owner = unsafe {
             let job = job.as_ref();
-            job.run();
+            job.run(true);
             let owner = job.owner.clone();
             let last = job.helpers.fetch_sub(1, Ordering::Release) == 1;
             last.then_some(owner)
