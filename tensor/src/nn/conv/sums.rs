@@ -315,8 +315,8 @@ pub(super) struct DotsTogether<'a, T> {
 
 /// Taps of [`DotsTogether`] at a time for one channel.
 const TAPS: usize = 9;
-/// Partial sums of [`DotsTogether`]: 12 registers of 512 bits.
-pub(super) const LANES: usize = 12 * 16;
+/// Partial sums of [`DotsTogether`]: 24 registers of 512 bits.
+pub(super) const LANES: usize = 24 * 16;
 
 /// Elements of the widest register.
 pub(super) fn widest<T>() -> usize {
@@ -412,7 +412,8 @@ impl<T: Float> Loop for DotsTogether<'_, T> {
             (1, 8) => self.all::<1, TAPS, 8>(),
             (1, 4) => self.all::<1, TAPS, 4>(),
             (1, _) => self.all::<1, TAPS, 1>(),
-            (_, 16) => self.all::<CHANNELS, 3, 16>(),
+            // 24 partial sums of 32 registers of 512 bits: with 12, a third more elements of y are read again.
+            (_, 16) => self.all::<CHANNELS, 6, 16>(),
             (_, 8) => self.all::<CHANNELS, 3, 8>(),
             (_, 4) => self.all::<CHANNELS, 3, 4>(),
             (..) => self.all::<CHANNELS, 3, 1>(),
