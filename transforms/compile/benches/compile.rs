@@ -311,11 +311,14 @@ fn encoder() {
     let mut parameters = Read(Vec::new());
     net.visit(&mut parameters);
     let (parameters, x) = (parameters.0, random([8, 64, 128]));
+    // Parameters are drawn at their first use, which would be a part of every step.
     let taped = config.init::<Autodiff<T>>(&T4aDevice);
+    taped.visit(&mut Read(Vec::new()));
     let f = compile(|(w, x): (Vec<Tensor<T, 2>>, Tensor<T, 3>)| transformer(taped.clone(), w, x));
     let f = f.fullgraph();
     f.call((parameters.clone(), x.clone())).unwrap();
     let taped = config.init::<Autodiff<B>>(&T4aDevice);
+    taped.visit(&mut Read(Vec::new()));
     let step = || transformer::<B>(taped.clone(), parameters.clone(), x.clone());
     let replay = f.call((parameters.clone(), x.clone())).unwrap();
     replay[0].to_data().assert_approx_eq(&step()[0].to_data(), near);

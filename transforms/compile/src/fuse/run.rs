@@ -110,7 +110,7 @@ impl<B: Backend> Execute<B> for FusedGroup<B> {
             let operands = (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
             return self.one_by_one(operands, out);
         }
-        let results = {
+        let result = {
             let operands = frame.0.iter().map(|x| x.as_ref().and_then(engine_ref));
             let operands: Option<Few<&AnyTensor>> = operands.collect();
             let operands = operands.unwrap_or_else(|| unreachable!("operands are there"));
@@ -120,23 +120,22 @@ impl<B: Backend> Execute<B> for FusedGroup<B> {
                     return Err(format!("an operand of shape {given:?} was recorded as {shape:?}"));
                 }
             }
+            let finish = |x: AnyTensor, port: &Port| {
+                let x = T4aTensor::from_any(x)?;
+                out.push(if port.flag {
+                    AnyPrimitive::Bool(same(x))
+                } else {
+                    AnyPrimitive::Float(same(x))
+                });
+                Ok(())
+            };
             match self.dtype {
-                DType::F64 => run::<f64>(self.plan(), &operands),
-                _ => run::<f32>(self.plan(), &operands),
+                DType::F64 => run::<f64>(self.plan(), &operands, finish),
+                _ => run::<f32>(self.plan(), &operands, finish),
             }
         };
         frame.0.clear();
-        for (x, port) in
-            results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
-        {
-            let x = T4aTensor::from_any(x).map_err(|error| error.to_string())?;
-            out.push(if port.flag {
-                AnyPrimitive::Bool(same(x))
-            } else {
-                AnyPrimitive::Float(same(x))
-            });
-        }
-        Ok(())
+        result.map_err(|error| error.to_string())
     }
 }
 
@@ -226,38 +225,50 @@ fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, OutputBuffer)> 
     Ok((buffer, layout, OutputBuffer(SendPtr(at))))
 }
 
-/// Operands of one kind, and `None` in the place of the others.
+/// Appends the operands of one kind, and `None` in the place of the others.
 fn sources<'a, T: Element>(
     all: &[&'a AnyTensor],
     copies: &'a [(usize, AnyTensor)],
     inputs: &[Port],
     flag: bool,
-) -> Result<Few<Option<OperandAccess<'a, T>>>> {
-    let one = |(i, port): (usize, &Port)| {
+    to: &mut Few<Option<OperandAccess<'a, T>>>,
+) -> Result<()> {
+    for (i, port) in inputs.iter().enumerate() {
         if port.flag != flag {
-            return Ok(None);
+            to.push(None);
+            continue;
         }
         let copy = copies.iter().find(|(at, _)| *at == i);
         let x = copy.map_or(all[i], |(_, x)| x).typed::<T>()?;
         let by_row = port.by_row && !port.row;
         let elements = x.as_slice().unwrap_or_default();
-        Ok(Some(OperandAccess::new(elements, x.shape(), &port.shape, by_row)))
-    };
-    inputs.iter().enumerate().map(one).collect()
+        to.push(Some(OperandAccess::new(elements, x.shape(), &port.shape, by_row)));
+    }
+    Ok(())
 }
 
-fn run<T: FusedFloat>(plan: &FusionPlan, operands: &[&AnyTensor]) -> Result<Few<AnyTensor>> {
+/// Executes a plan; `finish` receives each output and its port. Lists are filled in place: moves of lists cost as much as
+/// the elements of small groups.
+fn run<T: FusedFloat>(
+    plan: &FusionPlan,
+    operands: &[&AnyTensor],
+    mut finish: impl FnMut(AnyTensor, &Port) -> Result<()>,
+) -> Result<()> {
     let views = operands.iter().enumerate().filter(|(_, x)| !x.layout().is_contiguous());
     let copies: Vec<(usize, AnyTensor)> =
         views.map(|(i, &x)| Ok((i, squeezed(x.clone())?))).collect::<Result<_>>()?;
-    let floats = sources::<T>(operands, &copies, &plan.inputs, false)?;
-    let has_flags = plan.inputs.iter().any(|port| port.flag);
-    let inputs = if has_flags { &plan.inputs[..] } else { &[] };
-    let flags = sources::<bool>(operands, &copies, inputs, true)?;
+    let (mut floats, mut flags) = (Few::new(), Few::new());
+    sources::<T>(operands, &copies, &plan.inputs, false, &mut floats)?;
+    if plan.inputs.iter().any(|port| port.flag) {
+        sources::<bool>(operands, &copies, &plan.inputs, true, &mut flags)?;
+    }
     let size = |port: &Port| if port.flag { 1 } else { size_of::<T>() };
-    let outputs: Few<_> =
-        plan.outputs.iter().map(|port| allocate(port, size(port))).collect::<Result<_>>()?;
-    let targets: Few<OutputBuffer> = outputs.iter().map(|output| output.2).collect();
+    let (mut outputs, mut targets) = (Few::new(), Few::new());
+    for port in &plan.outputs {
+        let (buffer, layout, target) = allocate(port, size(port))?;
+        outputs.push((buffer, layout));
+        targets.push(target);
+    }
 
     let elements = plan.rows * plan.n;
     if elements > 0 {
@@ -271,29 +282,37 @@ fn run<T: FusedFloat>(plan: &FusionPlan, operands: &[&AnyTensor]) -> Result<Few<
         let block = (lanes / plan.n).clamp(1, plan.rows);
         let chunk = (CHUNK / plan.n).max(1).next_multiple_of(block);
         let chunks = plan.rows.div_ceil(chunk);
-        let numbers = plan.numbers.iter().map(|&x| T::from_f64(x)).collect();
-        let body = BlockContext { plan, floats, flags, targets, numbers, block };
+        let numbers = plan.numbers.iter().map(|&x| T::from_f64(x));
+        let numbers: Vec<T> = numbers.collect();
+        let body = BlockContext {
+            plan,
+            floats: &floats,
+            flags: &flags,
+            targets: &targets,
+            numbers: &numbers,
+            block,
+        };
         for_each(chunks, chunks > 1 && worthwhile(elements, plan.cost), &|c| {
             body.rows(c * chunk, plan.rows.min((c + 1) * chunk));
         });
     }
-    let finish = |((buffer, layout, _), port): ((Buffer, Layout, OutputBuffer), &Port)| {
+    for ((buffer, layout), port) in outputs.into_iter().zip(&plan.outputs) {
         let dtype = if port.flag { DType::Bool } else { T::DTYPE };
         // SAFETY: every row has been written by the instruction that stores this output; booleans are written as values
         // of type `bool`.
-        unsafe { AnyTensor::from_buffer(buffer, layout, dtype) }
-    };
-    outputs.into_iter().zip(&plan.outputs).map(finish).collect()
+        finish(unsafe { AnyTensor::from_buffer(buffer, layout, dtype) }?, port)?;
+    }
+    Ok(())
 }
 
 /// State shared by all blocks.
 struct BlockContext<'a, T: FusedFloat> {
     plan: &'a FusionPlan,
-    floats: Few<Option<OperandAccess<'a, T>>>,
-    flags: Few<Option<OperandAccess<'a, bool>>>,
-    targets: Few<OutputBuffer>,
+    floats: &'a [Option<OperandAccess<'a, T>>],
+    flags: &'a [Option<OperandAccess<'a, bool>>],
+    targets: &'a [OutputBuffer],
     /// Scalar constants of the chains.
-    numbers: Vec<T>,
+    numbers: &'a [T],
     /// Rows per block.
     block: usize,
 }
@@ -303,8 +322,8 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
     fn rows(&self, start: usize, end: usize) {
         let (plan, n) = (self.plan, self.plan.n);
         let [floats, flags] = plan.registers;
-        let mut floats = Bank::new(floats, &self.floats, self.block * n, T::ZERO);
-        let mut flags = Bank::new(flags, &self.flags, self.block * n, false);
+        let mut floats = Bank::new(floats, self.floats, self.block * n, T::ZERO);
+        let mut flags = Bank::new(flags, self.flags, self.block * n, false);
         let totals = plan.stages.iter().map(|stage| match stage {
             Stage::Chain(chain) => chain.totals.len(),
             Stage::FusedOp(_) => 0,
@@ -313,37 +332,42 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
         });
         let mut sums = vec![T::ZERO; totals.max().unwrap_or(0) * parts::<T>()];
         let sums = sums.as_mut_ptr();
-        let (outputs, numbers) = (&self.targets[..], &self.numbers[..]);
-        let memory = ThreadMemory { bank: &floats, sources: &self.floats, outputs, numbers, sums };
+        let (outputs, numbers) = (self.targets, self.numbers);
+        let memory = ThreadMemory { bank: &floats, sources: self.floats, outputs, numbers, sums };
         let mut links = Links::new(plan, &memory);
         #[cfg(all(feature = "jit", target_arch = "x86_64"))]
-        let mut sites: SmallVec<[_; 2]> = plan
-            .stages
-            .iter()
-            .map(|stage| match stage {
-                Stage::Code(part) => Some(part.sites(n, &memory, (&flags, &self.flags))),
-                _ => None,
-            })
-            .collect();
+        #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+        let mut sites = Few::new();
+        #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+        for stage in &plan.stages {
+            if let Stage::Code(part) = stage {
+                part.sites(n, &memory, (&flags, self.flags), &mut sites);
+            }
+        }
+        #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+        let mut now: Few<*mut u8> = SmallVec::from_elem(std::ptr::null_mut(), sites.len());
         for at in (start..end).step_by(self.block) {
             let rows = self.block.min(end - at);
-            floats.load(&self.floats, &plan.inputs, rows, at, n);
-            flags.load(&self.flags, &plan.inputs, rows, at, n);
-            for (index, stage) in plan.stages.iter().enumerate() {
+            floats.load(self.floats, &plan.inputs, rows, at, n);
+            flags.load(self.flags, &plan.inputs, rows, at, n);
+            #[cfg(all(feature = "jit", target_arch = "x86_64"))]
+            let mut first = 0;
+            for stage in &plan.stages {
                 match stage {
                     #[cfg(all(feature = "jit", target_arch = "x86_64"))]
                     Stage::Code(part) => {
-                        let Some(sites) = &mut sites[index] else { continue };
-                        let sources = &self.floats[..];
+                        let own = &sites[first..first + part.operands()];
+                        first += own.len();
+                        let sources = self.floats;
                         let memory =
                             ThreadMemory { bank: &floats, sources, outputs, numbers, sums };
                         // SAFETY: as for chains.
-                        unsafe { part.run(sites, at, rows, n, &memory) };
+                        unsafe { part.run((own, &mut now[..own.len()]), at, rows, n, &memory) };
                     }
                     // SAFETY: registers hold a block, inputs and outputs all rows; rows of other blocks are not
                     // written.
                     Stage::Chain(chain) => unsafe {
-                        let sources = &self.floats[..];
+                        let sources = self.floats;
                         let memory =
                             ThreadMemory { bank: &floats, sources, outputs, numbers, sums };
                         links.run(chain, at, rows, &memory);
@@ -366,10 +390,10 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
         let (lo, len) = (at * n, rows * n);
         if op.flag {
             let (out, others) = flags.split(op.out, len);
-            let float = |k: usize| floats.others().get(op.args[k], &self.floats, lo, len);
+            let float = |k: usize| floats.others().get(op.args[k], self.floats, lo, len);
             match op.what {
                 Do::Spread => {
-                    let x = others.get(op.args[0], &self.flags, at, rows);
+                    let x = others.get(op.args[0], self.flags, at, rows);
                     out.chunks_exact_mut(n).zip(x).for_each(|(row, &x)| row.fill(x));
                 }
                 Do::Each(Elementwise::Compare(f)) => kernel::compare(f, float(0), float(1), out),
@@ -384,12 +408,12 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
             return;
         }
         let (out, others) = floats.split(op.out, len);
-        let float = |k: usize| others.get(op.args[k], &self.floats, lo, len);
-        let flag = |k: usize| flags.others().get(op.args[k], &self.flags, lo, len);
+        let float = |k: usize| others.get(op.args[k], self.floats, lo, len);
+        let flag = |k: usize| flags.others().get(op.args[k], self.flags, lo, len);
         let c = T::from_f64;
         match op.what {
             Do::Spread => {
-                let x = others.get(op.args[0], &self.floats, at, rows);
+                let x = others.get(op.args[0], self.floats, at, rows);
                 out.chunks_exact_mut(n).zip(x).for_each(|(row, &x)| row.fill(x));
             }
             Do::WithRow(..) | Do::Total(_) => unreachable!("rows and their numbers are chains"),
@@ -404,7 +428,7 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
                 Elementwise::Indicator => kernel::indicator(flag(0), out),
                 Elementwise::Reduce(f, _) => {
                     let n = self.plan.n;
-                    let x = others.get(op.args[0], &self.floats, at * n, rows * n);
+                    let x = others.get(op.args[0], self.floats, at * n, rows * n);
                     kernel::reduce(f, x, n, out);
                 }
                 Elementwise::Compare(_) | Elementwise::CompareScalar(..) => {

@@ -15,7 +15,6 @@ mod partition;
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use t4a_algebra::simd::Isa;
 use t4a_jit::{SUM_BYTES, VectorCode, VectorId, VectorInst, VectorIsa};
 
@@ -46,33 +45,32 @@ pub(crate) struct CodedPart {
 /// Boolean registers and inputs of a thread.
 pub(super) type FlagMemory<'a> = (&'a Bank<bool>, &'a [Option<OperandAccess<'a, bool>>]);
 
-/// Addresses of the operands of a part in the memory of a thread.
-pub(super) struct CodedSites {
-    sites: Few<CodedSite>,
-    now: Few<*mut u8>,
-}
-
 impl CodedPart {
+    /// Number of operands.
+    pub(super) fn operands(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Appends the addresses of the operands in the memory of a thread.
     pub(super) fn sites<T: FusedFloat>(
         &self,
         n: usize,
         memory: &ThreadMemory<'_, T>,
         flags: FlagMemory<'_>,
-    ) -> CodedSites {
+        to: &mut Few<CodedSite>,
+    ) {
         let n = if self.scalars { 1 } else { n };
-        let sites: Few<CodedSite> =
-            self.places.iter().map(|&place| CodedSite::find(place, n, memory, flags)).collect();
-        CodedSites { now: SmallVec::from_elem(std::ptr::null_mut(), sites.len()), sites }
+        to.extend(self.places.iter().map(|&place| CodedSite::find(place, n, memory, flags)));
     }
 
-    /// Executes the part on rows `at..at + rows` of `n` elements.
+    /// Executes the part on rows `at..at + rows` of `n` elements. `now` is memory for an address of each operand.
     ///
     /// # Safety
     /// The sites are those of this part in `memory`. Its operands have these rows, and no other thread accesses the
     /// elements that are written.
     pub(super) unsafe fn run<T: FusedFloat>(
         &self,
-        sites: &mut CodedSites,
+        (sites, now): (&[CodedSite], &mut [*mut u8]),
         at: usize,
         rows: usize,
         n: usize,
@@ -82,7 +80,7 @@ impl CodedPart {
         let n = if self.scalars { 1 } else { n };
         let (times, len) = if self.by_row { (rows, n) } else { (1, rows * n) };
         for row in 0..times {
-            for (now, site) in sites.now.iter_mut().zip(&sites.sites) {
+            for (now, site) in now.iter_mut().zip(sites) {
                 *now = site.of(at, row);
             }
             for k in 0..self.totals.len() {
@@ -92,7 +90,7 @@ impl CodedPart {
             }
             // SAFETY: the operands have `len` elements from these addresses on. A part reads no register that it writes, and
             // rows of full accumulators are a multiple of the partial sums.
-            unsafe { self.code.run(&sites.now, len) };
+            unsafe { self.code.run(now, len) };
             for (k, total) in self.totals.iter().enumerate() {
                 // SAFETY: the partial sums, the per-row scalar in a register, and the one in an output are within their
                 // buffers.

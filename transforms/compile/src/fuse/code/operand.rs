@@ -29,7 +29,7 @@ pub(super) enum CodedOperand {
 
 /// Address of an operand as a function of the row, in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct CodedSite {
+pub(in super::super) struct CodedSite {
     base: *mut u8,
     /// Stride per row from the start of the data to the start of a block, and stride per row within a block.
     block: usize,
