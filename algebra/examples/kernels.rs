@@ -82,6 +82,7 @@ const KERNELS: &[Kernel] = &[
     Kernel { name: "exp f64", symbol: &["ExpF64"], least: 8 },
     Kernel { name: "tanh f32", symbol: &["TanhF32"], least: 8 },
     Kernel { name: "erf f32", symbol: &["ErfF32"], least: 8 },
+    Kernel { name: "sigmoid f32", symbol: &["SigmoidF32"], least: 8 },
 ];
 
 /// The product of two matrices, with and without its argmax.
@@ -136,6 +137,7 @@ fn run() {
     map!(ExpF64, f64, math::f64::exp);
     map!(TanhF32, f32, math::f32::tanh);
     map!(ErfF32, f32, math::f32::erf);
+    map!(SigmoidF32, f32, math::f32::sigmoid);
 }
 
 fn main() -> ExitCode {

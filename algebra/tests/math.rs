@@ -162,7 +162,7 @@ macro_rules! errors {
 errors! {
     exp: 1.1, 2.0, libm::exp;
     exp_m1: 1.6, 3.0, libm::expm1;
-    sigmoid: 2.0, 4.0, reference::sigmoid;
+    sigmoid: 1.7, 4.0, reference::sigmoid;
     ln: 1.0, 2.0, libm::log;
     ln_1p: 1.0, 2.0, libm::log1p;
     sin: 1.0, 2.0, libm::sin;

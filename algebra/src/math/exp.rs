@@ -41,6 +41,7 @@ impl Exponential for f64 {
 }
 
 /// `(eʳ − 1, k, k + rounder)` with `hi + lo = k·ln 2 + r`, for `|hi|` below 2ᵖ⁻³ and an integer near [`Lane::ROUNDER`].
+/// With −0 as `lo` the compiler omits its addition.
 #[inline(always)]
 fn reduced<L: Exponential>(hi: L, lo: L, rounder: L) -> (L, L, L) {
     let shifted = hi.fma(L::of(std::f64::consts::LOG2_E), rounder);
@@ -69,43 +70,36 @@ pub(super) fn exp_sum_below<L: Exponential>(hi: L, lo: L) -> L {
 pub(super) fn exp_negative<L: Exponential>(x: L) -> L {
     // 2ᵏ stays normal above this limit.
     let limit = L::of(0.8 * L::LOWEST);
-    let (p, _, shifted) = reduced(at_least(x, limit), L::of(0.0), L::ROUNDER);
+    let (p, _, shifted) = reduced(at_least(x, limit), L::of(-0.0), L::ROUNDER);
     (p + L::of(1.0)) * shifted.pow2()
 }
 
 #[inline(always)]
 pub(super) fn exp<L: Exponential>(x: L) -> L {
-    exp_sum(x, L::of(0.0), 0.0)
+    exp_sum(x, L::of(-0.0), 0.0)
 }
 
 #[inline(always)]
 pub(super) fn exp_m1<L: Exponential>(x: L) -> L {
     // 2ᵏ(eʳ − 1) + (2ᵏ − 1), halved so that 2ᵏ⁻¹ is finite whenever the result is.
-    let (p, k, _) = reduced(clamp(x, -40.0, L::HIGHEST - 1.0), L::of(0.0), L::ROUNDER);
+    let (p, k, _) = reduced(clamp(x, -40.0, L::HIGHEST - 1.0), L::of(-0.0), L::ROUNDER);
     let half = (k - L::of(1.0) + L::ROUNDER).pow2();
     let y = half.fma(p, half - L::of(0.5));
     pick(x.abs() < L::TINY, x, y + y)
 }
 
-/// `1/(1 + e)` or, for negative `x`, `e/(1 + e)` with e = e^(−|x|) ≤ 1, so that nothing overflows.
-///
-/// The rounding errors of eʳ and of the sum are corrected to first order, with approximate factors:
-/// `1/(1 + e) ≈ 1 − ¾e` for the first in the second form, and 1 for the second in both.
+/// `1/(1 + e⁻ˣ)`, of which both terms of the sum are multiplied by 2⁻ᵈ, so that nothing overflows and only the result
+/// may be subnormal. With e⁻ˣ = 2ᵏ(1 + p) the sum is `(1 + 2ᵏ) + 2ᵏp`; the rounding error of `1 + 2ᵏ`, 0 unless |k| is
+/// large, is added to the last term.
 #[inline(always)]
 pub(super) fn sigmoid<L: Exponential>(x: L) -> L {
-    let (zero, one) = (L::of(0.0), L::of(1.0));
-    let (p, _, shifted) =
-        reduced(at_least(-x.abs(), L::of(L::LOWEST)), zero, L::ROUNDER + L::DOWN.0);
-    let rounded = p + one;
-    // NaN for NaN, and with it the result.
-    let lost = p - (rounded - one);
-    let e = rounded.times_pow2(shifted) * L::DOWN.1;
-    let negative = x < zero;
-    let sum = one + e;
-    let sum_lost = e - (sum - one);
-    let y = pick(negative, e, one) / sum;
-    let weight = pick(negative, L::of(-0.75).fma(e, one), zero);
-    y.fma(lost.fma(weight, -sum_lost), y)
+    // e⁻⁴⁰ is less than half a unit in the last place of 1.
+    let x = clamp(x, L::LOWEST, 40.0);
+    let (p, _, shifted) = reduced(-x, L::of(-0.0), L::ROUNDER - L::DOWN.0);
+    let (unit, power) = (L::DOWN.1, shifted.pow2());
+    let whole = unit + power;
+    let lost = unit - (whole - power);
+    unit / (power.fma(p, lost) + whole)
 }
 
 /// `e^(x)` to a relative 2⁻³¹ in `f64`, for results that are rounded to `f32`.

@@ -15,7 +15,7 @@ pub fn exp_m1(x: f32) -> f32 {
     exponential::exp_m1(x)
 }
 
-/// `1/(1 + e⁻ˣ)`. Error ≤ 1.6 ulp.
+/// `1/(1 + e⁻ˣ)`. Error ≤ 1.7 ulp.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     exponential::sigmoid(x)
