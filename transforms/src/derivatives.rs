@@ -30,6 +30,9 @@
 //! slope.into_data().assert_eq(&[1.0f32].into(), true);
 //! # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
 //! ```
+//!
+//! `detach` on `Autodiff<B>` ends the tape of this level only, as in Burn: in a second derivative the tensor is a constant
+//! for one of the two levels. `Tensor::from_inner(x.inner().detach())` is a constant for both, as `jax.lax.stop_gradient`.
 
 pub mod batched;
 mod jacobian;

@@ -9,9 +9,6 @@
 //! algorithms 7.4 and 7.5 for L-BFGS, 7.1 for Newton-CG, 3.5 and 3.6 for the line search. The scalars of the search are
 //! read on the host.
 //!
-//! Derivatives of a minimum with respect to parameters of the function are those of a root of its gradient: call
-//! [`root`](burn_t4a::ext::scan::root) with the minimum as the initial value.
-//!
 //! ```
 //! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
@@ -26,6 +23,38 @@
 //! let found = lbfgs(f, x, &Minimise::default())?;
 //! assert!(found.converged && found.value < 1e-6);
 //! # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+//! ```
+//!
+//! Derivatives of a minimum with respect to parameters of the function are those of a root of its gradient: call
+//! [`root`](burn_t4a::ext::scan::root) with the minimum as the initial value. Reverse passes do not nest in Burn 0.21, so
+//! the gradient inside of `root` is taken in forward mode, or written by hand.
+//!
+//! ```
+//! use burn::backend::Autodiff;
+//! use burn::tensor::{Tensor, backend::Backend};
+//! use burn_t4a::ext::scan::{FixedPoint, root};
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_t4a_transforms::derivatives::jacfwd;
+//! use burn_t4a_transforms::jvp::constant;
+//! use burn_t4a_transforms::minimise::{Minimise, lbfgs};
+//!
+//! fn f<B: Backend>(a: Tensor<B, 1>, x: Tensor<B, 1>) -> Tensor<B, 1> {
+//!     (x.clone().powi_scalar(4) * 0.25 + x.clone().powi_scalar(2) * 0.5 - a * x).sum()
+//! }
+//! type A = Autodiff<BurnT4a>;
+//! let a = Tensor::<A, 1>::from_floats([2.0, 10.0], &T4aDevice).require_grad();
+//! let fixed = a.clone().inner();
+//! let found = lbfgs(|x| f(Tensor::from_inner(fixed.clone()), x), fixed.clone(), &Minimise::default())?;
+//!
+//! let slope = |a: Tensor<A, 1>, x: Tensor<A, 1>| {
+//!     let a = constant(a).unwrap();
+//!     jacfwd::<A, 1, 1, 2>(|x| f(a.clone(), x), x).unwrap().squeeze_dim::<1>(0)
+//! };
+//! let x = root(slope, a.clone(), Tensor::from_inner(found.x), &FixedPoint::default())?;
+//! // The minimum is the root of x³ + x = a, whose derivative is 1/(3 x² + 1).
+//! let gradient = a.grad(&x.sum().backward()).unwrap();
+//! gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 13.0].into(), Default::default());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::collections::VecDeque;

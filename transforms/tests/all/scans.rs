@@ -349,3 +349,46 @@ fn compiled_loops_and_choices_read_their_tests_at_every_call() {
     });
     g.call(of(1.0)).unwrap();
 }
+
+/// A compiled function under a map: tests and branch indices differ between examples, also if it was recorded on operands
+/// that examples share.
+#[test]
+fn compiled_loops_of_a_batch() {
+    type V = Traced<Vmap<B>>;
+    for model in [Model::Filter, Model::Tokens, Model::Root] {
+        let case = Case { model, reverse: false };
+        let f = compile(move |(w, zs): (Tensor<V, 2>, Tensor<V, 1>)| loss(w, zs, case)).fullgraph();
+        let (w, zs) = (noise::<B, 2>([3, 3], 1) * 0.5, noise::<B, 2>([4, STEPS], 2));
+        let map =
+            || vmap(|all: (Tensor<Vmap<B>, 2>, Tensor<Vmap<B>, 1>)| f.call(all).unwrap()).size(4);
+        let shared: Tensor<B, 1> = zs.clone().narrow(0, 3, 1).reshape([STEPS]);
+        let _: Tensor<B, 2> = map().in_axes(None).call((w.clone(), shared)).unwrap();
+        let got: Tensor<B, 2> =
+            map().in_axes((None, Some(0))).call((w.clone(), zs.clone())).unwrap();
+        let want = of_batch::<B>(w, zs, case).into_data();
+        for (a, b) in got.into_data().iter::<f64>().zip(want.iter::<f64>()) {
+            assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{a} and {b}");
+        }
+        assert_eq!(f.counters().traces, 1);
+    }
+}
+
+/// A tape around a compiled function has the rule of a solution, and no records of its iterations.
+#[test]
+fn gradients_of_a_compiled_solution_on_a_tape() {
+    // x³ + x + Σ x / 10 = a.
+    fn solved<A: ScanBackend>(a: Tensor<A, 1>) -> Tensor<A, 1> {
+        let f = |a: Tensor<A, 1>, x: Tensor<A, 1>| {
+            x.clone().powi_scalar(3) + x.clone() + x.sum() * 0.1 - a
+        };
+        let settings = FixedPoint { tolerance: 1e-13, ..FixedPoint::default() };
+        burn_t4a::ext::scan::root(f, a.clone(), a, &settings).unwrap().powi_scalar(2).sum()
+    }
+    let a = noise::<B, 1>([5], 3);
+    let want = grad(solved::<Autodiff<B>>, a.clone()).unwrap().into_data();
+    let f = compile(solved::<Traced<Autodiff<B>>>).fullgraph();
+    let got = grad(|a: Tensor<Autodiff<B>, 1>| f.call(a).unwrap(), a).unwrap().into_data();
+    for (a, b) in got.iter::<f64>().zip(want.iter::<f64>()) {
+        assert!((a - b).abs() <= 1e-10, "{a} and {b}");
+    }
+}

@@ -3,7 +3,9 @@
 
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{FixedPoint, Flat, Method, Repeated, Result, ScanError, Steps};
+use burn_t4a::ext::scan::{
+    FixedPoint, Flat, Method, Options, Repeated, Result, ScanBackend, ScanError, Steps,
+};
 use t4a_scan::body;
 use t4a_tensor::TensorError;
 
@@ -45,9 +47,10 @@ fn with_captured<B: Operations>(body: &RecordedBody<B>, at: usize) -> Steps<Floa
 ///
 /// # Errors
 /// The errors of the steps.
-pub(super) fn iterate<B: Operations>(
+pub(super) fn iterate<B: ScanBackend>(
     repeated: Repeated<Floats<Traced<B>>>,
     [consts, init, given]: [RecordedLeaves<B>; 3],
+    options: &Options,
 ) -> Result<RecordedLeaves<B>> {
     let Repeated { test, body, back, limit } = &repeated;
     let back = back.as_ref().map(|back| recorded(back, &consts, &given, &init)).transpose()?;
@@ -75,11 +78,12 @@ pub(super) fn iterate<B: Operations>(
         None => Some(NestedPrograms::While([test.program, body.program])),
         Some(_) => None,
     };
+    let options = options.clone();
     let run = move |all: Vec<AnyPrimitive<B>>| {
         let mut all = all.into_iter().map(value);
-        let consts: Vec<Operand<B>> = all.by_ref().take(counts[0]).collect();
+        let consts = all.by_ref().take(counts[0]).collect();
         let init = all.by_ref().take(counts[1]).collect();
-        let last = body::iterate(&below, &consts, init, all.collect())?;
+        let last = B::iterate(below.clone(), [consts, init, all.collect()], &options)?;
         Ok(last.into_iter().map(any).collect())
     };
     let all = consts.iter().chain(&captured).chain(&init).chain(&given);
@@ -90,7 +94,7 @@ pub(super) fn iterate<B: Operations>(
 ///
 /// # Errors
 /// The errors of the steps.
-pub(super) fn fixed_point<B: Operations>(
+pub(super) fn fixed_point<B: ScanBackend>(
     steps: Steps<Floats<Traced<B>>>,
     consts: RecordedLeaves<B>,
     init: RecordedLeaves<B>,
@@ -104,7 +108,7 @@ pub(super) fn fixed_point<B: Operations>(
     let run = move |all: Vec<AnyPrimitive<B>>| {
         let mut consts: Vec<Operand<B>> = all.into_iter().map(value).collect();
         let init = consts.split_off(count);
-        let x = body::fixed_point(&below, &consts, init, &settings)?;
+        let x = B::fixed_point(below.clone(), consts, init, &settings)?;
         Ok(x.into_iter().map(any).collect())
     };
     let nested = match settings.method {
@@ -118,7 +122,7 @@ pub(super) fn fixed_point<B: Operations>(
 ///
 /// # Errors
 /// The errors of the branches; `Branches` if their results differ in number, shape or dtype.
-pub(super) fn switch<B: Operations>(
+pub(super) fn switch<B: ScanBackend>(
     index: Operand<Traced<B>>,
     branches: Vec<Steps<Floats<Traced<B>>>>,
     operands: RecordedLeaves<B>,
@@ -151,10 +155,9 @@ pub(super) fn switch<B: Operations>(
     };
     let below: Vec<Steps<Floats<B>>> = bodies.iter().map(below).collect();
     let run = move |all: Vec<AnyPrimitive<B>>| {
-        let all: Vec<Operand<B>> = all.into_iter().map(value).collect();
-        let (index, operands) =
-            all.split_first().ok_or_else(|| TensorError::value("switch", "no index"))?;
-        Ok(body::switch(index, &below, operands)?.into_iter().map(any).collect())
+        let mut all = all.into_iter().map(value);
+        let index = all.next().ok_or_else(|| TensorError::value("switch", "no index"))?;
+        Ok(B::switch(index, below.clone(), all.collect())?.into_iter().map(any).collect())
     };
     let nested = NestedPrograms::Switch(bodies.into_iter().map(|body| body.program).collect());
     instruction(

@@ -233,7 +233,7 @@ fn instruction<'a, B: Operations, E: fmt::Display>(
     Ok((0..count).map(|_| value(all.any())).collect())
 }
 
-impl<B: Operations> ScanBackend for Traced<B> {
+impl<B: ScanBackend> ScanBackend for Traced<B> {
     fn chooses_path() -> bool {
         true
     }
@@ -276,9 +276,9 @@ impl<B: Operations> ScanBackend for Traced<B> {
     fn iterate(
         repeated: Repeated<Floats<Self>>,
         all: [Flat<Floats<Self>>; 3],
-        _options: &Options,
+        options: &Options,
     ) -> Result<Flat<Floats<Self>>> {
-        control::iterate(repeated, all)
+        control::iterate(repeated, all, options)
     }
 
     fn switch(
@@ -287,5 +287,14 @@ impl<B: Operations> ScanBackend for Traced<B> {
         operands: Flat<Floats<Self>>,
     ) -> Result<Flat<Floats<Self>>> {
         control::switch(index, branches, operands)
+    }
+
+    fn batches() -> bool {
+        B::batches()
+    }
+
+    /// True on a backend with batches: a recording serves calls with and without a batch axis.
+    fn is_batched(_: &Operand<Self>) -> bool {
+        B::batches()
     }
 }
