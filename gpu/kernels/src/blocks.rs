@@ -43,7 +43,7 @@ pub struct ProductTable {
     lens: [usize; 3],
 }
 
-/// A table of integers; empty tables have no memory.
+/// A table of integers in device memory, which is not empty.
 fn upload<R: Runtime>(
     client: &ComputeClient<R>,
     kernel: &'static str,
@@ -53,10 +53,11 @@ fn upload<R: Runtime>(
         let word = i32::try_from(word);
         word.map(i32::to_ne_bytes).map_err(|_| CubeError::TooLarge { kernel, elements: usize::MAX })
     });
-    let bytes: Vec<[u8; 4]> = bytes.collect::<Result<_>>()?;
+    let mut bytes: Vec<[u8; 4]> = bytes.collect::<Result<_>>()?;
+    bytes.resize(bytes.len().max(1), [0; 4]);
     let handle = client.create_from_slice(bytes.as_flattened());
     let dtype = ElemType::Int(IntKind::I32).into();
-    Ok(Operand { handle, shape: vec![words.len()], strides: vec![1], dtype })
+    Ok(Operand { handle, shape: vec![bytes.len()], strides: vec![1], dtype })
 }
 
 impl ProductTable {
