@@ -102,9 +102,21 @@ impl ProductTable {
     }
 }
 
-/// Returns true if `x` is a flat array of at least this length.
-fn holds(x: &Operand, len: usize) -> bool {
-    matches!(&x.shape[..], [n] if *n >= len) && (x.strides[..] == [1] || x.shape[0] <= 1)
+/// Checks that the operands are flat arrays of at least these lengths.
+fn contain<const N: usize>(
+    kernel: &'static str,
+    required: &'static str,
+    operands: [&Operand; N],
+    lens: &[usize; N],
+) -> Result<()> {
+    for (x, &len) in operands.into_iter().zip(lens) {
+        let is_flat = matches!(&x.shape[..], [n] if *n >= len && (x.strides[..] == [1] || *n <= 1));
+        if !is_flat {
+            let given = [vec![len], x.shape.clone()];
+            return Err(CubeError::Sizes { kernel, required, given });
+        }
+    }
+    Ok(())
 }
 
 /// Computes the sums of the table in one launch: matrices of `c`, whose other elements remain.
@@ -120,13 +132,7 @@ pub fn block_products<R: Runtime>(
     c: Operand,
 ) -> Result<Operand> {
     let ProductTable { words, tile, tiles, sums, terms, lens } = table;
-    for (x, &len) in [&a, &b, &c].into_iter().zip(lens) {
-        if !holds(x, len) {
-            let required = "flat arrays that contain the matrices";
-            let given = [vec![len], x.shape.clone()];
-            return Err(CubeError::Sizes { kernel: PRODUCTS, required, given });
-        }
-    }
+    contain(PRODUCTS, "flat arrays that contain the matrices", [&a, &b, &c], lens)?;
     let computed = computed(PRODUCTS, [&a, &b])?;
     tile.check(client, computed.size())?;
     if *tiles == 0 {
@@ -212,13 +218,7 @@ pub fn block_copies<R: Runtime>(
     y: Operand,
 ) -> Result<Operand> {
     let CopyTable { words, elements, copies, lens } = table;
-    for (x, &len) in [&x, &y].into_iter().zip(lens) {
-        if !holds(x, len) {
-            let required = "flat arrays that contain the blocks";
-            let given = [vec![len], x.shape.clone()];
-            return Err(CubeError::Sizes { kernel: COPIES, required, given });
-        }
-    }
+    contain(COPIES, "flat arrays that contain the blocks", [&x, &y], lens)?;
     if x.dtype != y.dtype {
         let dtype = format!("{} and {}", x.dtype, y.dtype);
         return Err(CubeError::DType { kernel: COPIES, dtype });
