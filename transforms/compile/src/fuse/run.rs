@@ -3,6 +3,7 @@
 use std::any::Any as Dynamic;
 use std::collections::HashMap;
 use std::ptr::copy_nonoverlapping;
+use std::sync::Arc;
 
 use burn_backend::Backend;
 use burn_t4a::T4aTensor;
@@ -34,7 +35,7 @@ pub(crate) struct FusedGroup<B: Backend> {
     pub(crate) dtype: DType,
     /// Recorded shapes of the operands; the plan is valid for these only.
     pub(crate) shapes: Vec<Vec<usize>>,
-    pub(crate) members: std::sync::Arc<[Instruction<B>]>,
+    pub(crate) members: Arc<[Instruction<B>]>,
     /// Operands that must be row-major, because a sum adds results in memory order.
     pub(crate) row_major: Vec<bool>,
     #[cfg(all(feature = "jit", target_arch = "x86_64"))]
@@ -282,8 +283,7 @@ fn run<T: FusedFloat>(
         let block = (lanes / plan.n).clamp(1, plan.rows);
         let chunk = (CHUNK / plan.n).max(1).next_multiple_of(block);
         let chunks = plan.rows.div_ceil(chunk);
-        let numbers = plan.numbers.iter().map(|&x| T::from_f64(x));
-        let numbers: Vec<T> = numbers.collect();
+        let numbers: Vec<T> = plan.numbers.iter().map(|&x| T::from_f64(x)).collect();
         let body = BlockContext {
             plan,
             floats: &floats,
@@ -335,7 +335,6 @@ impl<'a, T: FusedFloat> BlockContext<'a, T> {
         let (outputs, numbers) = (self.targets, self.numbers);
         let memory = ThreadMemory { bank: &floats, sources: self.floats, outputs, numbers, sums };
         let mut links = Links::new(plan, &memory);
-        #[cfg(all(feature = "jit", target_arch = "x86_64"))]
         #[cfg(all(feature = "jit", target_arch = "x86_64"))]
         let mut sites = Few::new();
         #[cfg(all(feature = "jit", target_arch = "x86_64"))]
