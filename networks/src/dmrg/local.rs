@@ -6,6 +6,7 @@ use t4a_structured::{Direction, FluxOn, GradedTensor, Sector, Svd, Truncated, ei
 use super::Dmrg;
 use crate::environment::{apply_one, apply_two};
 use crate::error::{NetworksError, Result};
+use crate::mps::unit;
 use crate::scalar::unfused;
 
 /// The lowest vector of a map that is orthogonal to some, from a start.
@@ -78,13 +79,12 @@ impl<S: Sector> Dmrg<'_, S> {
             site.svd_truncated(rows, FluxOn::Right, truncation)?;
         let (at, new) = if to_right {
             let rest = vh.scale_rows(&s)?.contract(&other, &[1], &[0])?;
-            (i, [u, rest.repartition(2)?])
+            (i, [u, unit(&rest.repartition(2)?)?])
         } else {
             let rest = other.contract(&u.scale_columns(&s)?, &[2], &[0])?;
-            (i - 1, [rest.repartition(2)?, vh.repartition(2)?])
+            (i - 1, [unit(&rest.repartition(2)?)?, vh.repartition(2)?])
         };
         self.state.replace(at, new, next);
-        self.state.normalise()?;
         self.pass(i, to_right)?;
         Ok((energy, error * error))
     }

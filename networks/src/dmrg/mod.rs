@@ -184,20 +184,12 @@ impl<'a, S: Sector> Dmrg<'a, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sites::{Sites, spin_half};
-    use crate::sums::Sum;
+    use crate::broken::{heisenberg, with_nan};
 
     /// A sweep that an error ends leaves a state from which the search goes on, also below an excited state.
     #[test]
     fn interrupted() {
-        let sites = Sites::uniform(spin_half(), 8);
-        let mut h = Sum::new(&sites);
-        for i in 0..7 {
-            h.add_with_adjoint(0.5, [("S+", i), ("S-", i + 1)]);
-            h.add(1.0, [("Sz", i), ("Sz", i + 1)]);
-        }
-        let h = h.mpo().unwrap();
-        let start = Mps::product(&sites, ["Up", "Dn"].into_iter().cycle().take(8)).unwrap();
+        let (h, start) = heisenberg(8);
         let options = || DmrgOptions::new().max_dim(32).sweeps(40).tolerance(1e-12);
         let mut search = Dmrg::new(&h, start.clone(), options()).unwrap();
         for site in 0..4 {
@@ -218,5 +210,28 @@ mod tests {
         search.is_interrupted = true;
         let again = search.run_to_end().unwrap().energy;
         assert!((first - again).abs() < 1e-9 && first > ground + 0.1, "{first} {again}");
+    }
+
+    /// A sweep of an operator with NaN leaves the state of the last complete update, from which the search goes on.
+    #[test]
+    fn failed_sweeps() {
+        let (h, start) = heisenberg(8);
+        let broken = with_nan(&h, 6);
+        for update in [Update::TwoSites, Update::OneSite] {
+            let options = DmrgOptions::new().max_dim(32).sweeps(60).tolerance(1e-13).update(update);
+            let mut search = Dmrg::new(&h, start.clone(), options.expansion(0.1)).unwrap();
+            let before = search.sweep().unwrap();
+            search.operator = &broken;
+            let e = search.run(|_| unreachable!("no sweep is complete")).unwrap_err().to_string();
+            assert!(e.contains("NaN"), "{e}");
+            assert_eq!(search.last(), Some(&before));
+            let state = search.state();
+            assert!((state.norm().unwrap() - 1.0).abs() < 1e-12 && state.center() > Some(2));
+            let energy = state.expectation(&h).unwrap().re;
+            assert!(energy < before.energy + 1e-9, "{energy}, {before:?}");
+            search.operator = &h;
+            let energy = search.run_to_end().unwrap().energy;
+            assert!((energy + 3.374_932_598_688).abs() < 1e-9, "{update:?}: {energy}");
+        }
     }
 }

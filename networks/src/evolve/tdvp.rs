@@ -26,6 +26,9 @@ const ROUNDING: f64 = 1e-14;
 /// The evolution of a state under an operator. One step is a sweep to the right and one to the left, of order 2.
 /// Norm and energy are conserved in real time, but for truncations with two sites.
 ///
+/// The state is that of the last complete step, also after an error: an evolution that is stopped, by a callback or an
+/// error, continues with [`Tdvp::run`], or later from a stored state.
+///
 /// ```
 /// use t4a_networks::sites::{Sites, spin_half};
 /// use t4a_networks::{EvolveOptions, Mps, Sum, Tdvp};
@@ -76,12 +79,12 @@ impl<'a, S: Sector> Tdvp<'a, S> {
         Ok(Self { operator, state, step, options, environments, steps: 0, log_norm: 0.0 })
     }
 
-    /// The state, of norm 1 up to rounding.
+    /// The state after the last complete step, of norm 1 up to rounding.
     pub fn state(&self) -> &Mps<S> {
         &self.state
     }
 
-    /// The state, of norm 1 up to rounding.
+    /// The state after the last complete step, of norm 1 up to rounding.
     pub fn into_state(self) -> Mps<S> {
         self.state
     }
@@ -94,7 +97,7 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     /// A number of steps, after each of which the callback decides whether to go on.
     ///
     /// # Errors
-    /// That of the callback; those of the factorisations and exponentials.
+    /// That of the callback; those of the factorisations and exponentials. The state is that of the last complete step.
     pub fn run(&mut self, steps: usize, callback: impl FnMut(&Report) -> Flow) -> Result<Report> {
         report::run(OP, steps, callback, || self.step())
     }
@@ -106,22 +109,18 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     pub fn step(&mut self) -> Result<Report> {
         let begin = Instant::now();
         let before = (self.state.clone(), self.environments.clone(), self.log_norm);
-        match self.sweeps() {
-            Ok(truncation) => {
-                self.steps += 1;
-                Ok(Report {
-                    step: self.steps,
-                    energy: self.energy()?,
-                    truncation,
-                    bond_dim: self.state.max_bond_dim(),
-                    seconds: begin.elapsed().as_secs_f64(),
-                })
-            }
-            Err(error) => {
-                (self.state, self.environments, self.log_norm) = before;
-                Err(error)
-            }
-        }
+        let moved = self.sweeps().and_then(|truncation| Ok((truncation, self.energy()?)));
+        let (truncation, energy) = moved.inspect_err(|_| {
+            (self.state, self.environments, self.log_norm) = before;
+        })?;
+        self.steps += 1;
+        Ok(Report {
+            step: self.steps,
+            energy,
+            truncation,
+            bond_dim: self.state.max_bond_dim(),
+            seconds: begin.elapsed().as_secs_f64(),
+        })
     }
 
     fn sweeps(&mut self) -> Result<f64> {
@@ -251,5 +250,42 @@ impl<'a, S: Sector> Tdvp<'a, S> {
         let w = &self.operator.tensors()[center];
         let y = apply_one(self.environments.of(center, center), w, x)?;
         Ok(complex(&x.inner(&y)?)?.re / complex(&x.inner(x)?)?.re)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broken::{heisenberg, with_nan};
+
+    /// A step that fails in its last updates leaves the state before it, from which the evolution goes on.
+    #[test]
+    fn failed_steps() {
+        let (h, start) = heisenberg(6);
+        let broken = with_nan(&h, 4);
+        for sites in [1, 2] {
+            for imaginary in [false, true] {
+                let options = EvolveOptions::new().sites(sites).imaginary(imaginary);
+                let mut whole = Tdvp::new(&h, start.clone(), 0.1, options).unwrap();
+                let mut evolution = whole.clone();
+                for _ in 0..2 {
+                    whole.step().unwrap();
+                    evolution.step().unwrap();
+                }
+                let (before, scaled) = (evolution.state.to_vector().unwrap(), evolution.log_norm);
+                evolution.operator = &broken;
+                let e = evolution.step().unwrap_err();
+                let e = e.to_string();
+                assert!(e.contains("NaN"), "{e}");
+                assert!(evolution.run(3, |_| unreachable!("no step is complete")).is_err());
+                assert_eq!(evolution.state().to_vector().unwrap(), before, "{sites}, {imaginary}");
+                assert_eq!(evolution.log_norm(), scaled);
+                evolution.operator = &h;
+                let (one, other) = (whole.step().unwrap(), evolution.step().unwrap());
+                assert_eq!((one.step, one.energy), (other.step, other.energy));
+                let one = whole.state.to_vector().unwrap();
+                assert_eq!(evolution.state.to_vector().unwrap(), one);
+            }
+        }
     }
 }

@@ -20,6 +20,9 @@ const OP: &str = "tebd";
 
 /// The evolution of a state under a sum of terms of one site and of neighbours.
 ///
+/// The state is that of the last complete step, also after an error: an evolution that is stopped, by a callback or an
+/// error, continues with [`Tebd::run`], or later from a stored state.
+///
 /// ```
 /// use t4a_networks::sites::{Sites, spin_half};
 /// use t4a_networks::{EvolveOptions, Mps, Sum, Tebd};
@@ -92,12 +95,12 @@ impl<S: Sector> Tebd<S> {
         Ok(Self { terms, layers, gates, state, options, steps: 0 })
     }
 
-    /// The state, of norm 1.
+    /// The state after the last complete step, of norm 1.
     pub fn state(&self) -> &Mps<S> {
         &self.state
     }
 
-    /// The state, of norm 1.
+    /// The state after the last complete step, of norm 1.
     pub fn into_state(self) -> Mps<S> {
         self.state
     }
@@ -105,28 +108,32 @@ impl<S: Sector> Tebd<S> {
     /// A number of steps, after each of which the callback decides whether to go on.
     ///
     /// # Errors
-    /// That of the callback; those of the factorisations. The state is that of the last gate.
+    /// That of the callback; those of the factorisations. The state is that of the last complete step.
     pub fn run(&mut self, steps: usize, callback: impl FnMut(&Report) -> Flow) -> Result<Report> {
         report::run(OP, steps, callback, || self.step())
     }
 
-    /// One step.
+    /// One step. After an error the state is that before the step.
     ///
     /// # Errors
     /// Those of the factorisations.
     pub fn step(&mut self) -> Result<Report> {
-        let (begin, mut truncation) = (Instant::now(), 0.0f64);
-        for k in 0..self.layers.len() {
-            truncation = truncation.max(self.layer(k)?);
-        }
+        let (begin, before) = (Instant::now(), self.state.clone());
+        let moved = self.layers().and_then(|truncation| Ok((truncation, self.energy()?)));
+        let (truncation, energy) = moved.inspect_err(|_| self.state = before)?;
         self.steps += 1;
         Ok(Report {
             step: self.steps,
-            energy: self.energy()?,
+            energy,
             truncation,
             bond_dim: self.state.max_bond_dim(),
             seconds: begin.elapsed().as_secs_f64(),
         })
+    }
+
+    /// All layers of one step; the largest sum of squares of singular values that a gate dropped.
+    fn layers(&mut self) -> Result<f64> {
+        (0..self.layers.len()).try_fold(0.0f64, |dropped, k| Ok(dropped.max(self.layer(k)?)))
     }
 
     /// The gates of a layer from the end of the chain on where the centre is.
@@ -173,5 +180,36 @@ impl<S: Sector> Tebd<S> {
             sum += complex(&pair.inner(&moved)?)?.re;
         }
         Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broken::{heisenberg_sum, not_a_number};
+
+    /// A step that fails at its last gate leaves the state before it, from which the evolution goes on.
+    #[test]
+    fn failed_steps() {
+        let (h, start) = heisenberg_sum(6, false);
+        for (order, imaginary) in [(2, false), (4, true)] {
+            let options = EvolveOptions::new().order(order).imaginary(imaginary);
+            let mut whole = Tebd::new(&h, start.clone(), 0.1, options).unwrap();
+            let mut evolution = whole.clone();
+            for _ in 0..2 {
+                whole.step().unwrap();
+                evolution.step().unwrap();
+            }
+            let before = evolution.state.to_vector().unwrap();
+            let (_, last) = *whole.layers.last().unwrap();
+            let gate = &mut evolution.gates[last][4];
+            *gate = not_a_number(gate);
+            assert!(evolution.run(3, |_| unreachable!("no step is complete")).is_err());
+            assert_eq!(evolution.state().to_vector().unwrap(), before);
+            evolution.gates = whole.gates.clone();
+            let (one, other) = (whole.step().unwrap(), evolution.step().unwrap());
+            assert_eq!((one.step, one.energy), (other.step, other.energy));
+            assert_eq!(evolution.state.to_vector().unwrap(), whole.state.to_vector().unwrap());
+        }
     }
 }

@@ -74,6 +74,14 @@ impl<S: Sector> InfiniteMpo<S> {
         &self.tensors
     }
 
+    /// The operator with a tensor of NaN.
+    #[cfg(test)]
+    pub(super) fn with_nan(&self, site: usize) -> Self {
+        let mut broken = self.clone();
+        broken.tensors[site] = crate::broken::not_a_number(&self.tensors[site]);
+        broken
+    }
+
     /// The place of a state of the bond between cells.
     pub(super) fn place(&self, state: usize) -> usize {
         self.places[0][state]

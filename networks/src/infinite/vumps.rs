@@ -195,17 +195,8 @@ impl<S: Sector> Vumps<S> {
             }
         }
         let sides = Sides::new(&start, operator, None, 1e-10)?;
-        let mut search = Self {
-            operator: operator.clone(),
-            state: start,
-            options,
-            sides,
-            gradient: 0.0,
-            steps: 0,
-            last: None,
-        };
-        search.gradient = search.measure()?;
-        Ok(search)
+        let (gradient, operator) = (measure(&start, &sides, operator)?, operator.clone());
+        Ok(Self { operator, state: start, options, sides, gradient, steps: 0, last: None })
     }
 
     /// The state after the last step.
@@ -250,10 +241,10 @@ impl<S: Sector> Vumps<S> {
         }
     }
 
-    /// One step on all sites and bonds.
+    /// One step on all sites and bonds. After an error the state is that before the step.
     ///
     /// # Errors
-    /// Those of the iterations and factorisations.
+    /// Those of the iterations and factorisations; `Norm` for a gradient that is not finite.
     pub fn step(&mut self) -> Result<VumpsReport> {
         let (begin, n) = (Instant::now(), self.state.len());
         let accuracy = (self.gradient * 1e-3).clamp(1e-14, 1e-4);
@@ -279,8 +270,8 @@ impl<S: Sector> Vumps<S> {
         let state = UniformMps { left, right, bonds };
         let accuracy = (self.gradient * 1e-4).clamp(1e-14, 1e-8);
         let sides = Sides::new(&state, &self.operator, Some(&self.sides), accuracy)?;
+        self.gradient = measure(&state, &sides, &self.operator)?;
         (self.state, self.sides) = (state, sides);
-        self.gradient = self.measure()?;
         self.steps += 1;
         let report = VumpsReport {
             step: self.steps,
@@ -303,20 +294,28 @@ impl<S: Sector> Vumps<S> {
         let next = (site + 1) % self.state.len();
         [&self.sides.left[next], &self.sides.right[site]]
     }
+}
 
-    /// The largest gradient of a site.
-    fn measure(&self) -> Result<f64> {
-        let mut most = 0.0f64;
-        for i in 0..self.state.len() {
-            let center = self.state.center(i)?;
-            let image = apply_one(self.around(i), &self.operator.tensors()[i], &center)?;
-            let left = &self.state.left[i];
-            let inside = left.conj()?.contract(&image, &[0, 1], &[0, 1])?;
-            let joined = left.contract(&inside, &[2], &[0])?.repartition(2)?;
-            most = most.max(norm(&image.sub(&joined)?)?);
+/// The largest gradient of a site.
+fn measure<S: Sector>(
+    state: &UniformMps<S>,
+    sides: &Sides<S>,
+    operator: &InfiniteMpo<S>,
+) -> Result<f64> {
+    let mut most = 0.0f64;
+    for i in 0..state.len() {
+        let around = [&sides.left[i], &sides.right[i]];
+        let image = apply_one(around, &operator.tensors()[i], &state.center(i)?)?;
+        let left = &state.left[i];
+        let inside = left.conj()?.contract(&image, &[0, 1], &[0, 1])?;
+        let joined = left.contract(&inside, &[2], &[0])?.repartition(2)?;
+        let gradient = norm(&image.sub(&joined)?)?;
+        if !gradient.is_finite() {
+            return Err(NetworksError::Norm { op: OP, norm: gradient });
         }
-        Ok(most)
+        most = most.max(gradient);
     }
+    Ok(most)
 }
 
 /// The lowest vector that was found.
@@ -324,4 +323,29 @@ fn lowest<S>(
     mut found: t4a_linalg::krylov::Eigenpairs<GradedTensor<S>>,
 ) -> Result<GradedTensor<S>> {
     found.vectors.drain(..).next().ok_or(NetworksError::Norm { op: OP, norm: 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broken::heisenberg_sum;
+
+    /// A step that fails leaves the state before it, from which the search goes on.
+    #[test]
+    fn failed_steps() {
+        let (h, _) = heisenberg_sum(2, true);
+        let start = UniformMps::product(h.sites(), ["Up", "Dn"]).unwrap();
+        let options = VumpsOptions::new().max_dim(8).grow_below(1.0);
+        let mut search = Vumps::new(&h.infinite_mpo().unwrap(), start, options).unwrap();
+        search.grow().unwrap();
+        let before = search.step().unwrap();
+        let whole = search.clone();
+        search.operator = search.operator.with_nan(1);
+        search.step().unwrap_err();
+        search.run(|_| unreachable!("no step is complete")).unwrap_err();
+        assert_eq!((search.last(), search.energy()), (Some(&before), before.energy));
+        search.operator = whole.operator.clone();
+        let (one, other) = (whole.clone().step().unwrap(), search.step().unwrap());
+        assert_eq!((one.step, one.energy), (other.step, other.energy));
+    }
 }

@@ -17,6 +17,15 @@ pub(crate) fn lq<S: Sector, A: Array>(
     Ok([r.dagger()?, q.dagger()?])
 }
 
+/// The tensor scaled to norm 1.
+pub(crate) fn unit<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
+    let size = norm(x)?;
+    match size.is_finite() && size > 0.0 {
+        true => Ok(x.scale(1.0 / size)),
+        false => Err(NetworksError::Norm { op: "normalise", norm: size }),
+    }
+}
+
 impl<S: Sector, A: Array> Mps<S, A> {
     /// Moves the orthogonality centre to a site: tensors before it become left isometries, those behind it right
     /// isometries.
@@ -24,7 +33,8 @@ impl<S: Sector, A: Array> Mps<S, A> {
     /// Cost: a QR decomposition per site between the old centre and the new one, of all sites without an old one.
     ///
     /// # Errors
-    /// `SiteOutOfRange`; those of the factorisation.
+    /// `SiteOutOfRange`; those of the factorisation, after which the state is the same one with its centre where the
+    /// decompositions ended.
     pub fn orthogonalise(&mut self, center: usize) -> Result<()> {
         self.check_site("orthogonalise", center)?;
         let (first, last) = match self.center {
@@ -33,9 +43,11 @@ impl<S: Sector, A: Array> Mps<S, A> {
         };
         for i in first..center {
             self.step_right(i)?;
+            self.center = self.center.map(|_| i + 1);
         }
         for i in (center + 1..=last).rev() {
             self.step_left(i)?;
+            self.center = self.center.map(|_| i - 1);
         }
         self.center = Some(center);
         Ok(())
@@ -44,6 +56,7 @@ impl<S: Sector, A: Array> Mps<S, A> {
     /// Makes tensor i a left isometry.
     fn step_right(&mut self, i: usize) -> Result<()> {
         let Qr { q, r } = self.tensors[i].qr(2, FluxOn::Right)?;
+        // No error after the first assignment: the state stays the same one.
         self.tensors[i + 1] = r.contract(&self.tensors[i + 1], &[1], &[0])?.repartition(2)?;
         self.tensors[i] = q;
         Ok(())
@@ -52,8 +65,9 @@ impl<S: Sector, A: Array> Mps<S, A> {
     /// Makes tensor i a right isometry.
     fn step_left(&mut self, i: usize) -> Result<()> {
         let [l, q] = lq(&self.tensors[i], 1)?;
+        let q = q.repartition(2)?;
         self.tensors[i - 1] = self.tensors[i - 1].contract(&l, &[2], &[0])?.repartition(2)?;
-        self.tensors[i] = q.repartition(2)?;
+        self.tensors[i] = q;
         Ok(())
     }
 
@@ -61,6 +75,7 @@ impl<S: Sector, A: Array> Mps<S, A> {
     pub(crate) fn normalise_to(&mut self, center: usize) -> Result<()> {
         for i in (center + 1..self.len()).rev() {
             self.step_left(i)?;
+            self.center = self.center.map(|_| i - 1);
             self.scale_to_one(i - 1)?;
         }
         self.orthogonalise(center)?;
@@ -68,11 +83,7 @@ impl<S: Sector, A: Array> Mps<S, A> {
     }
 
     fn scale_to_one(&mut self, i: usize) -> Result<()> {
-        let size = norm(&self.tensors[i])?;
-        if !(size.is_finite() && size > 0.0) {
-            return Err(NetworksError::Norm { op: "normalise", norm: size });
-        }
-        self.tensors[i] = self.tensors[i].scale(1.0 / size);
+        self.tensors[i] = unit(&self.tensors[i])?;
         Ok(())
     }
 
@@ -94,7 +105,7 @@ impl<S: Sector, A: Array> Mps<S, A> {
     /// Cost: a QR and a singular value decomposition per site, `O(n d D³)`.
     ///
     /// # Errors
-    /// Those of the policy and of the factorisations.
+    /// Those of the policy and of the factorisations, after which the bonds behind the centre are truncated.
     pub fn truncate(&mut self, truncation: impl Into<BondTruncation>) -> Result<f64> {
         let truncation = truncation.into();
         truncation.validate()?;
@@ -105,11 +116,10 @@ impl<S: Sector, A: Array> Mps<S, A> {
                 self.tensors[i].svd_truncated(1, FluxOn::Right, truncation)?;
             let left = u.scale_columns(&s)?;
             let before = self.tensors[i - 1].contract(&left, &[2], &[0])?;
-            self.tensors[i - 1] = before.repartition(2)?;
-            self.tensors[i] = vh.repartition(2)?;
+            let after = vh.repartition(2)?;
+            self.replace(i - 1, [before.repartition(2)?, after], i - 1);
             dropped += error * error;
         }
-        self.center = Some(0);
         Ok(dropped)
     }
 
@@ -121,5 +131,40 @@ impl<S: Sector, A: Array> Mps<S, A> {
         self.check_site("singular_values", bond + 1)?;
         self.orthogonalise(bond)?;
         Ok(self.tensors[bond].svd(2, FluxOn::Right)?.s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use t4a_structured::U1;
+    use t4a_tensor::random::Generator;
+
+    use super::*;
+    use crate::broken::not_a_number;
+    use crate::sites::{Sites, spin_half};
+
+    /// A decomposition that fails on the way leaves the same state, with its centre behind the failure.
+    #[test]
+    fn centers_after_errors() {
+        let sites = Sites::uniform(spin_half(), 6);
+        let mut start = Mps::random(&sites, U1(0), 8, false, &Generator::new(1)).unwrap();
+        start.orthogonalise(5).unwrap();
+        start.tensors[2] = not_a_number(&start.tensors[2]);
+        let mut moved = start.clone();
+        moved.orthogonalise(0).unwrap_err();
+        let mut truncated = start.clone();
+        truncated.truncate(crate::truncation(8, 0.0)).unwrap_err();
+        for state in [moved, truncated] {
+            let center = state.center().unwrap();
+            assert!((2..4).contains(&center), "{center}");
+            for x in &state.tensors[center + 1..] {
+                let gram = x.contract(&x.conj().unwrap(), &[1, 2], &[1, 2]).unwrap();
+                let dim = gram.spec().legs()[0].dim() as f64;
+                let trace = x.norm_squared().unwrap();
+                let [trace, square] =
+                    [crate::scalar::number(&trace).unwrap(), norm(&gram).unwrap().powi(2)];
+                assert!((trace - dim).abs() + (square - dim).abs() < 1e-12, "{trace}, {square}");
+            }
+        }
     }
 }

@@ -47,7 +47,7 @@ use crate::mpo::check_chain;
 
 pub(crate) use algebra::stacked;
 pub use apply::Method;
-pub(crate) use canonical::lq;
+pub(crate) use canonical::{lq, unit};
 pub(crate) use overlap::transfer;
 
 /// A matrix product state over any arrays. Algorithms work on those of the engine; overlaps and expectation values are

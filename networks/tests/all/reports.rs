@@ -145,3 +145,61 @@ fn constants_in_sums_of_neighbours() {
     let (cos, sin) = ((0.7f64 * 0.5).cos(), (0.7f64 * 0.5).sin());
     assert!((phase.re - cos).abs() < 1e-9 && (phase.im + sin).abs() < 1e-9, "{phase}");
 }
+
+/// A callback that fails at the second report.
+fn failing(report: &Report) -> t4a_networks::Flow {
+    match report.step {
+        2 => Err(NetworksError::callback("disk full")),
+        _ => go(report),
+    }
+}
+
+#[test]
+fn failing_callbacks_leave_the_state_of_their_report() {
+    let h = xxz(6, 1, 1.0);
+    let (mpo, start) = (h.mpo().unwrap(), || product(&h, &["Up", "Dn"]));
+    let failed = |found: Result<Report, NetworksError>| {
+        let e = found.unwrap_err();
+        assert!(
+            matches!(&e, NetworksError::Callback { message, .. } if message == "disk full"),
+            "{e}"
+        );
+    };
+    let same = |x: &Mps<U1>, y: &Mps<U1>| {
+        assert_eq!(x.to_vector().unwrap(), y.to_vector().unwrap());
+    };
+    for update in [Update::TwoSites, Update::OneSite] {
+        let options = DmrgOptions::new().max_dim(8).update(update).tolerance(0.0).sweeps(4);
+        let mut search = Dmrg::new(&mpo, start(), options).unwrap();
+        let mut whole = search.clone();
+        failed(search.run(failing));
+        let report = [whole.sweep().unwrap(), whole.sweep().unwrap()][1];
+        assert_eq!(search.last().map(|last| (last.step, last.energy)), Some((2, report.energy)));
+        same(search.state(), whole.state());
+        assert_eq!(search.run(go).unwrap().energy, whole.run(go).unwrap().energy);
+    }
+    for sites in [1, 2] {
+        let options = EvolveOptions::new().sites(sites);
+        let mut evolution = Tdvp::new(&mpo, start(), 0.1, options).unwrap();
+        let mut whole = evolution.clone();
+        failed(evolution.run(4, failing));
+        whole.run(2, go).unwrap();
+        same(evolution.state(), whole.state());
+        let (one, other) = (evolution.run(1, go).unwrap(), whole.run(1, go).unwrap());
+        assert_eq!((one.step, one.energy), (3, other.energy));
+    }
+    let mut evolution = Tebd::new(&h, start(), 0.1, EvolveOptions::new()).unwrap();
+    let mut whole = evolution.clone();
+    failed(evolution.run(4, failing));
+    whole.run(2, go).unwrap();
+    same(evolution.state(), whole.state());
+    let operator = t4a_networks::thermal::purified_sum(&h).unwrap().mpo().unwrap();
+    let options = EvolveOptions::new().max_dim(8);
+    let mut cooling = t4a_networks::Thermal::new(&operator, &h, 0.1, options).unwrap();
+    let mut whole = cooling.clone();
+    failed(cooling.run(4, failing));
+    whole.run(2, go).unwrap();
+    same(cooling.state(), whole.state());
+    assert_eq!(cooling.inverse_temperature(), 0.2);
+    assert_eq!(cooling.log_partition_function(), whole.log_partition_function());
+}
