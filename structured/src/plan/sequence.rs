@@ -132,6 +132,19 @@ impl SequencePlan {
         self.lens.last().copied().unwrap_or(0)
     }
 
+    /// Largest number of elements of the results that are in memory at once, operands not counted.
+    pub fn peak(&self) -> usize {
+        let (mut live, mut most) = (0usize, 0usize);
+        for (step, &len) in self.steps.iter().zip(&self.lens[self.operands..]) {
+            live = live.saturating_add(len);
+            most = most.max(live);
+            let consumed = step.slots().iter().map(|&slot| slot as usize);
+            let freed = consumed.filter(|&slot| slot >= self.operands).map(|slot| self.lens[slot]);
+            live = live.saturating_sub(freed.sum());
+        }
+        most
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         let step = |step: &SequenceStep| match step {
             SequenceStep::Rearrange(_, plan) => 2 * plan.bytes(),

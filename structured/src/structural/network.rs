@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
-use t4a_einsum::Einsum;
+use t4a_einsum::{Einsum, EinsumError};
+use t4a_tensor::config::einsum_memory;
 
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
@@ -15,6 +16,9 @@ use crate::sector::Sector;
 use crate::spec::Spec;
 
 const OP: &str = "einsum";
+
+/// Bytes of an element in estimates of memory.
+const ELEMENT: usize = 8;
 
 /// Structure with the labels of its legs and its slot.
 struct LabelledSpec<S> {
@@ -31,12 +35,20 @@ impl<S: Sector> Spec<S> {
     /// Cost: that of the order search and of the plans on the first call, then a cache look-up.
     ///
     /// # Errors
-    /// `Invalid` for other subscripts, `Rank`, `LegMismatch`; errors of the contractions.
+    /// `Invalid` for other subscripts, `Rank`, `LegMismatch`; errors of the contractions; `Einsum` with `BudgetTooSmall` if
+    /// the stored elements of intermediates and result, of 8 bytes, exceed the limit for intermediates
+    /// ([`BackendConfig::einsum_memory`](t4a_tensor::config::BackendConfig::einsum_memory)), where one is set.
     pub fn einsum(subscripts: &str, operands: &[&Self]) -> Result<(Self, ContractionNetwork)> {
         let ids: SmallVec<[u64; 8]> = operands.iter().map(|spec| spec.id()).collect();
         let weight = |planned: &(Self, Arc<SequencePlan>)| planned.1.bytes();
         let planned =
             cached((OP, subscripts.to_owned(), ids), weight, |_| plan(subscripts, operands))?;
+        if let Some(budget) = einsum_memory() {
+            let needed = planned.1.peak().saturating_mul(ELEMENT);
+            if needed > budget {
+                return Err(EinsumError::BudgetTooSmall { budget, needed }.into());
+            }
+        }
         Ok((planned.0.clone(), ContractionNetwork { plan: planned.1.clone(), complex: false }))
     }
 }
@@ -116,7 +128,9 @@ fn order<S: Sector>(slots: &[Option<LabelledSpec<S>>], output: &[char]) -> Resul
         shapes.into_iter().map(|shape| shape.into_iter().map(|n| n.max(1)).collect()).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
     let output: String = output.iter().collect();
-    let plan = Einsum::new(&format!("{}->{output}", inputs.join(",")))?.plan(&shapes, 8)?;
+    let subscripts = format!("{}->{output}", inputs.join(","));
+    // Dense arrays of these shapes are never made, so that their size is no reason to slice labels.
+    let plan = Einsum::new(&subscripts)?.memory(usize::MAX).plan(&shapes, ELEMENT)?;
     Ok(plan.steps()?.iter().map(|step| step.slots.to_vec()).collect())
 }
 
