@@ -242,6 +242,50 @@ fn pairs_reduce_to_both_sites() {
 }
 
 #[test]
+fn complex_states_are_real_ones_in_another_basis() {
+    // Complex unitaries on the site and on all bonds: density matrices change by that of the site.
+    let state: Vec<_> = checkerboard().iter().map(|x| x.drop_charge().unwrap()).collect();
+    let unitary = |leg: &Leg<Trivial>, seed: u64| {
+        let spec = Spec::new(vec![leg.clone(), leg.dual()], Trivial, 1).unwrap();
+        GradedTensor::isometry(spec, DType::F64, true, &Generator::new(seed)).unwrap()
+    };
+    let bond = state[0].spec().legs()[1].clone();
+    let (turn, turns) =
+        (unitary(&state[0].spec().legs()[0], 9), [1, 2, 3, 4].map(|k| unitary(&bond, k)));
+    let back = turns.clone().map(|turn| turn.dagger().unwrap());
+    // Right bonds of both tensors, then those below.
+    let all = [[0, 1], [1, 0]].map(|[own, before]| {
+        let all = [&turn, &state[own], &back[before], &back[2 + own], &turns[own], &turns[2 + own]];
+        einsum("ts,slurd,al,bu,rx,dy->tabxy", &all).unwrap().repartition(1).unwrap()
+    });
+    let options = CtmOptions::new().max_dim(6).tolerance(1e-8);
+    let run = |state: &[GradedTensor<Trivial>]| {
+        let mut search = CellSearch::of_state(2, state, options).unwrap();
+        search.run(|_| Ok(ControlFlow::Continue(()))).unwrap();
+        search
+    };
+    let (real, complex) = (run(&state), run(&all));
+    let conjugate = turn.conj().unwrap();
+    let close = |found: &GradedTensor<Trivial>, want: &GradedTensor<Trivial>| {
+        let want = want.repartition(found.spec().rows()).unwrap();
+        let error = elements(&found.sub(&want).unwrap().norm().unwrap())[0];
+        assert!(error < 1e-6, "{error:e}");
+    };
+    for (site, direction) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+        let own = real.environment().pair_density(real.cell(), &state, site, direction).unwrap();
+        let all_turns = [&own, &turn, &conjugate, &turn, &conjugate];
+        let want = einsum("abcd,pa,qb,sc,td->pqst", &all_turns).unwrap();
+        close(
+            &complex.environment().pair_density(complex.cell(), &all, site, direction).unwrap(),
+            &want,
+        );
+    }
+    let own = real.environment().site_density(real.cell(), &state, 1).unwrap();
+    let want = einsum("ab,pa,qb->pq", &[&own, &turn, &conjugate]).unwrap();
+    close(&complex.environment().site_density(complex.cell(), &all, 1).unwrap(), &want);
+}
+
+#[test]
 fn environments_are_stored() {
     let options = CtmOptions::new().max_dim(6).tolerance(1e-9);
     let k = [0.3, 0.4, 0.3, 0.4];
