@@ -229,6 +229,13 @@ mod tests {
             assert!((state.norm().unwrap() - 1.0).abs() < 1e-12 && state.center() > Some(2));
             let energy = state.expectation(&h).unwrap().re;
             assert!(energy < before.energy + 1e-9, "{energy}, {before:?}");
+            // Also where bonds are truncated.
+            let options = DmrgOptions::new().max_dim(3).update(update).expansion(0.1);
+            let mut narrow = Dmrg::new(&h, start.clone(), options).unwrap();
+            narrow.sweep().unwrap();
+            narrow.operator = &broken;
+            narrow.sweep().unwrap_err();
+            assert!((narrow.state().norm().unwrap() - 1.0).abs() < 1e-12);
             search.operator = &h;
             let energy = search.run_to_end().unwrap().energy;
             assert!((energy + 3.374_932_598_688).abs() < 1e-9, "{update:?}: {energy}");
