@@ -43,6 +43,7 @@
 //! | `ndarray` | the operations on burn-ndarray |
 //! | `cubecl` | the operations on Burn's GPU backends without fusion, with additional kernels |
 //! | `fusion` | the same with fusion; enables `cubecl` |
+//! | `cusolver` | factorisations of matrices of any size on `Cuda`, by cuSOLVER; enables `cubecl` |
 //! | `router` | the operations on backends of burn-router, including burn-remote |
 //!
 //! Burn's backend traits are infallible: an invalid operation panics with the text of the

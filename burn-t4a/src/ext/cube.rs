@@ -3,9 +3,10 @@
 //! Operations run by their portable definitions on the device. `t4a-cube` provides kernels where Burn's own are
 //! wrong or slow: maxima and argmax of lanes with −∞ or NaN, matrix products in full precision, semiring products
 //! without memory for their terms, recurrences and cumulative sums with linear work, factorisations of small
-//! matrices.
+//! matrices. With the feature `cusolver`, factorisations of larger matrices on `Cuda` call cuSOLVER.
 
 mod elements;
+mod large;
 mod scans;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +18,9 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 use burn_std::Metadata;
 use t4a_cube::{
-    CopyTable, Extreme, Factorisation, Lanes, Operand as Memory, ProductTable, ScanKind,
-    block_copies, block_products, extreme, factor, fits_triangular, log_sum_cotangents, product,
-    solve_triangular, supports,
+    CopyTable, Extreme, Factorisation, Factors, Lanes, Operand as Memory, ProductTable, ScanKind,
+    Triangle, block_copies, block_products, extreme, factor, fits_triangular, log_sum_cotangents,
+    product, solve_triangular, supports,
 };
 use t4a_einsum::EinsumError;
 use t4a_tensor::TensorError;
@@ -79,6 +80,14 @@ fn tensor<R: CubeRuntime>(
         memory.handle,
         dtype,
     )
+}
+
+/// Wraps memory as a tensor with its shape and strides on the device of `beside`.
+fn strided<R: CubeRuntime>(beside: &CubeTensor<R>, memory: Memory, dtype: DType) -> CubeTensor<R> {
+    let (client, device) = (beside.client.clone(), beside.device.clone());
+    let shape: Shape = memory.shape.into_iter().collect();
+    let metadata = Metadata::new(shape, memory.strides);
+    CubeTensor::new(client, memory.handle, metadata, device, dtype)
 }
 
 /// A flat array on the device of `beside`, without initialising it.
@@ -166,11 +175,35 @@ fn factorisation(of: MatrixKernel) -> Option<Factorisation> {
     })
 }
 
-/// Returns true if a kernel exists for matrices of this size.
-fn has_matrix_kernel(of: MatrixKernel, [m, n]: [usize; 2]) -> bool {
+/// Returns true if a kernel exists for matrices of this size that fit in shared memory.
+fn has_small_kernel(of: MatrixKernel, [m, n]: [usize; 2]) -> bool {
     match (of, factorisation(of)) {
         (MatrixKernel::Triangular { .. }, _) => fits_triangular(n),
         (_, of) => of.is_some_and(|of| of.fits(m, n)),
+    }
+}
+
+/// Factors by a kernel for matrices that fit in shared memory.
+fn small_factors<R: CubeRuntime>(
+    a: &CubeTensor<R>,
+    of: MatrixKernel,
+    b: Option<&CubeTensor<R>>,
+) -> Option<Factors> {
+    if let Some(of) = factorisation(of) {
+        return Some(launched(factor(&a.client, of, memory(a))));
+    }
+    let operands = [memory(a), memory(b?)];
+    let (x, status) = launched(solve_triangular(&a.client, operands, triangle(of)?));
+    Some(Factors { factors: vec![x], rows: None, status })
+}
+
+/// The triangle of a triangular system; `None` for factorisations.
+fn triangle(of: MatrixKernel) -> Option<Triangle> {
+    match of {
+        MatrixKernel::Triangular { upper, unit, transposed } => {
+            Some(Triangle { upper, unit, transposed })
+        }
+        _ => None,
     }
 }
 
@@ -385,7 +418,9 @@ where
         let dtype = inputs.first().map_or(DType::F32, |x| x.dtype);
         let wide = matches!(dtype, DType::F32 | DType::F64);
         match kernel {
-            Kernel::Matrix(of, size) => wide && has_matrix_kernel(of, size),
+            Kernel::Matrix(of, size) => {
+                wide && (has_small_kernel(of, size) || large::has_kernel::<R>(of))
+            }
             Kernel::Reduction | Kernel::Matmul | Kernel::Semiring(_) => dtype.is_float(),
             Kernel::Recurrence | Kernel::ComplexRecurrence => dtype.is_float(),
             Kernel::Blocks => dtype.is_float(),
@@ -402,31 +437,22 @@ where
     ) -> Option<MatrixFactors<Floats<Self>>> {
         let a = &a.0;
         let [_, m, n] = a.meta.shape().dims();
-        if !matches!(a.dtype, DType::F32 | DType::F64) || !has_matrix_kernel(of, [m, n]) {
+        if !matches!(a.dtype, DType::F32 | DType::F64) {
             return None;
         }
         let integers = |x: Memory| {
             let shape = x.shape.clone();
             places(tensor(a, x, &shape, DType::I32))
         };
-        let floats = |x: Memory| {
-            let shape = x.shape.clone();
-            Floats(tensor(a, x, &shape, a.dtype))
-        };
-        if let Some(of) = factorisation(of) {
-            let found = launched(factor(&a.client, of, memory(a)));
-            return Some(MatrixFactors {
-                factors: found.factors.into_iter().map(floats).collect(),
-                rows: found.rows.map(integers),
-                status: integers(found.status),
-            });
-        }
-        let (MatrixKernel::Triangular { upper, unit, transposed }, Some(b)) = (of, b) else {
-            return None;
-        };
-        let triangle = t4a_cube::Triangle { upper, unit, transposed };
-        let operands = [memory(a), memory(&b.0)];
-        let (x, status) = launched(solve_triangular(&a.client, operands, triangle));
-        Some(MatrixFactors { factors: vec![floats(x)], rows: None, status: integers(status) })
+        let b = b.map(|b| &b.0);
+        let found = match has_small_kernel(of, [m, n]) {
+            true => small_factors(a, of, b),
+            false => large::factors(a, of, b),
+        }?;
+        Some(MatrixFactors {
+            factors: found.factors.into_iter().map(|x| Floats(strided(a, x, a.dtype))).collect(),
+            rows: found.rows.map(integers),
+            status: integers(found.status),
+        })
     }
 }

@@ -38,6 +38,14 @@ pub enum CubeError {
         /// The kind of elements and the semiring.
         requested: String,
     },
+    /// A library or the driver failed.
+    #[error("{kernel}: {message}")]
+    Library {
+        /// The kernel.
+        kernel: &'static str,
+        /// Text of the library or of the driver.
+        message: String,
+    },
     /// The tile exceeds the device, or its sizes are not multiples of those of a unit.
     #[error("{kernel}: {required}, given {tile}")]
     Tile {

@@ -31,7 +31,7 @@ pub enum Factorisation {
 const LANES: usize = 4;
 
 impl Factorisation {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Cholesky => "cholesky",
             Self::Lu => "lu",
@@ -56,9 +56,9 @@ pub fn fits_triangular(n: usize) -> bool {
     (1..=64).contains(&n)
 }
 
-/// Results of a factorisation, contiguous.
+/// Results of a factorisation.
 pub struct Factors {
-    /// The factors, each of shape `[β, …, …]`.
+    /// The factors, each of shape `[β, …, …]`; those of small matrices are contiguous.
     pub factors: Vec<Operand>,
     /// Permutation `p` of [`Factorisation::Lu`], shape `[β, m]`, `i32`.
     pub rows: Option<Operand>,
@@ -68,13 +68,13 @@ pub struct Factors {
     pub status: Operand,
 }
 
-const INDEX: StorageType = StorageType::Scalar(ElemType::Int(IntKind::I32));
+pub(crate) const INDEX: StorageType = StorageType::Scalar(ElemType::Int(IntKind::I32));
 
 /// Returns sizes and strides of a batch of matrices `[β, m, n]`.
 ///
 /// # Errors
 /// `Sizes`, `DType`, `TooLarge`.
-fn matrices(kernel: &'static str, a: &Operand) -> Result<([usize; 3], [usize; 3])> {
+pub(crate) fn matrices(kernel: &'static str, a: &Operand) -> Result<([usize; 3], [usize; 3])> {
     let (&[batch, m, n], &[stride, row, column]) = (&a.shape[..], &a.strides[..]) else {
         let given = [a.shape.clone(), Vec::new()];
         return Err(CubeError::Sizes { kernel, required: "[β, m, n]", given });
@@ -92,7 +92,7 @@ fn bucket(n: usize) -> usize {
     [8, 16, 32].into_iter().find(|&size| n <= size).unwrap_or(64)
 }
 
-fn double(dtype: StorageType) -> bool {
+pub(crate) fn double(dtype: StorageType) -> bool {
     dtype == StorageType::Scalar(ElemType::Float(FloatKind::F64))
 }
 

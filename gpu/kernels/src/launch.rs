@@ -26,11 +26,16 @@ impl Operand {
         dtype: StorageType,
     ) -> Self {
         let bytes = shape.iter().product::<usize>().max(1) * dtype.size();
+        Self::contiguous(client.empty(bytes), shape, dtype)
+    }
+
+    /// A contiguous tensor of this memory.
+    pub(crate) fn contiguous(handle: Handle, shape: &[usize], dtype: StorageType) -> Self {
         let mut strides = vec![1; shape.len()];
         for axis in (1..shape.len()).rev() {
             strides[axis - 1] = strides[axis] * shape[axis];
         }
-        Self { handle: client.empty(bytes), shape: shape.to_vec(), strides, dtype }
+        Self { handle, shape: shape.to_vec(), strides, dtype }
     }
 
     pub(crate) fn arg<R: Runtime>(self) -> TensorArg<R> {

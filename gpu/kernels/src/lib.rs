@@ -8,6 +8,7 @@
 //! element      products of elements without a derivative: integers, values with counts, lists of the best values
 //! log_sum      cotangents of log-sum-exp products
 //! factor       factorisations of small matrices, triangular systems
+//! cusolver     factorisations of matrices of any size on CUDA, with the feature `cusolver`
 //! scan         linear recurrences and cumulative operations
 //! launch       operands, index checks, grids
 //! ```
@@ -16,6 +17,8 @@
 //! tile of the wrong size would return wrong results.
 
 mod blocks;
+#[cfg(feature = "cusolver")]
+mod cusolver;
 mod element;
 mod error;
 mod extreme;
@@ -27,6 +30,8 @@ mod product;
 mod scan;
 
 pub use blocks::{CopyTable, ProductTable, block_copies, block_products};
+#[cfg(feature = "cusolver")]
+pub use cusolver::{factor_large, has_library, solve_triangular_large};
 pub use element::{ElementForm, ElementOperand, element_product};
 pub use error::{CubeError, Result};
 pub use extreme::{Extreme, Lanes, extreme};

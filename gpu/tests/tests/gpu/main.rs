@@ -15,6 +15,8 @@ mod kernels;
 mod programs;
 mod scans;
 mod settings;
+#[cfg(feature = "cuda")]
+mod solver;
 mod user;
 
 use burn::backend::Autodiff;

@@ -10,6 +10,8 @@ use cubecl::prelude::*;
 
 pub(crate) mod cholesky;
 pub(crate) mod eigh;
+#[cfg(feature = "cusolver")]
+pub(crate) mod large;
 pub(crate) mod lu;
 pub(crate) mod qr;
 pub(crate) mod svd;
