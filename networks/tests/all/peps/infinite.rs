@@ -136,26 +136,24 @@ fn cells_of_different_tensors() {
         let one = GradedTensor::identity(std::slice::from_ref(leg), DType::F64).unwrap();
         one.add(&noise.scale(0.2)).unwrap()
     };
-    let (width, height) = (2, 2);
-    let mut all = Vec::new();
-    for site in 0..4usize {
-        let (x, y) = (site % width, site / width);
-        let right = gauge(site as u64, &bulk.spec().legs()[0]);
-        let down = gauge(site as u64 + 10, &bulk.spec().legs()[1]);
-        let left = gauge((y * width + (x + 1) % width) as u64, &bulk.spec().legs()[0]);
-        let up = gauge(((y + height - 1) % height * width + x) as u64 + 10, &bulk.spec().legs()[1]);
-        let left =
-            if x == 0 { gauge((y * width + 1) as u64, &bulk.spec().legs()[0]) } else { left };
-        // A bond has the matrix on the site on its left or above, the inverse on the other one.
-        let own = einsum(
-            "al,bu,lurd,rx,dy->abxy",
-            &[&left.inverse(1).unwrap(), &up.inverse(1).unwrap(), &bulk, &right, &down],
-        );
-        all.push(own.unwrap());
+    // Three sites in a period tell left from right.
+    for (width, height) in [(2, 2), (3, 1), (1, 3)] {
+        let mut all = Vec::new();
+        for site in 0..width * height {
+            let (x, y) = (site % width, site / width);
+            let horizontal = |site: usize| gauge(site as u64, &bulk.spec().legs()[0]);
+            let vertical = |site: usize| gauge(site as u64 + 10, &bulk.spec().legs()[1]);
+            let (right, down) = (horizontal(site), vertical(site));
+            let left = horizontal(y * width + (x + width - 1) % width).inverse(1).unwrap();
+            let up = vertical((y + height - 1) % height * width + x).inverse(1).unwrap();
+            // A bond has the matrix on the site on its left or above, the inverse on the other one.
+            let own = einsum("al,bu,lurd,rx,dy->abxy", &[&left, &up, &bulk, &right, &down]);
+            all.push(own.unwrap());
+        }
+        let sites = all.len() as f64;
+        let own = partition(&cells(width, all, options)).ln() / sites;
+        assert!((own - exact).abs() < 1e-7, "{width} × {height}: {own}, {exact}");
     }
-    let found = cells(width, all, options);
-    let own = partition(&found).ln() / 4.0;
-    assert!((own - exact).abs() < 1e-7, "{own}, {exact}");
 }
 
 /// A random state of two tensors with conserved magnetisation, on a checkerboard.
@@ -224,19 +222,29 @@ fn graded_cells_are_dense_ones() {
 
 #[test]
 fn pairs_reduce_to_both_sites() {
-    // Columns differ, rows do not: right and below are different neighbours.
-    let state: Vec<_> = checkerboard().iter().map(|x| x.drop_charge().unwrap()).collect();
+    // Columns differ, rows do not, or the reverse: right and below are different neighbours.
+    let mut state: Vec<_> = checkerboard().iter().map(|x| x.drop_charge().unwrap()).collect();
+    let spec = state[0].spec().clone();
+    let noise = GradedTensor::random(spec, DType::F64, false, &Generator::new(7)).unwrap();
+    state.push(state[0].add(&noise.scale(0.2)).unwrap());
     let options = CtmOptions::new().max_dim(6).tolerance(1e-8);
-    let mut search = CellSearch::of_state(2, &state, options).unwrap();
-    search.run(|_| Ok(ControlFlow::Continue(()))).unwrap();
-    let (environment, cell) = (search.environment(), search.cell());
-    for (site, direction) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
-        let pair = environment.pair_density(cell, &state, site, direction).unwrap();
-        for (sum, own) in [("pqss->pq", site), ("ppst->st", cell.neighbor(site, direction))] {
-            let want = environment.site_density(cell, &state, own).unwrap();
-            let found = einsum(sum, &[&pair]).unwrap().repartition(want.spec().rows()).unwrap();
-            let error = elements(&found.sub(&want).unwrap().norm().unwrap())[0];
-            assert!(error < 1e-4, "{site} {direction} {sum}: {error:e}");
+    for (width, sites) in [(2, 2), (3, 3), (1, 3)] {
+        let state = &state[..sites];
+        let mut search = CellSearch::of_state(width, state, options).unwrap();
+        search.run(|_| Ok(ControlFlow::Continue(()))).unwrap();
+        let (environment, cell) = (search.environment(), search.cell());
+        for (site, direction) in (0..sites).flat_map(|site| [(site, 2), (site, 3)]) {
+            let pair = environment.pair_density(cell, state, site, direction).unwrap();
+            let next = match (direction == 2, width) {
+                (true, 1) | (false, 2..) => site,
+                _ => (site + 1) % sites,
+            };
+            for (sum, own) in [("pqss->pq", site), ("ppst->st", next)] {
+                let want = environment.site_density(cell, state, own).unwrap();
+                let found = einsum(sum, &[&pair]).unwrap().repartition(want.spec().rows()).unwrap();
+                let error = elements(&found.sub(&want).unwrap().norm().unwrap())[0];
+                assert!(error < 1e-4, "{width} {site} {direction} {sum}: {error:e}");
+            }
         }
     }
 }

@@ -184,3 +184,50 @@ fn optimisation_ends_at_the_tolerance() {
     let last = search.run(go).unwrap();
     assert!(last.step < 200 && (last.energy + 0.5).abs() < 1e-9, "{last:?}");
 }
+
+#[test]
+fn bulk_tensors_without_an_environment() {
+    // Zeros and NaN: the environment before the step stays.
+    for factor in [0.0, f64::NAN] {
+        let bulk = even_ising([0.3; 4], FLOW).scale(factor);
+        let mut search =
+            CellSearch::new(Cell::new(1, vec![bulk]).unwrap(), CtmOptions::new()).unwrap();
+        let corner = check::elements(search.environment().corners()[0][0].re());
+        assert!(search.step().is_err() && search.last().is_none());
+        assert_eq!(check::elements(search.environment().corners()[0][0].re()), corner);
+    }
+    let zero = even_ising([0.3; 4], OUT).scale(0.0);
+    let mut search = SymmetricSearch::new(zero, CtmOptions::new()).unwrap();
+    search.step().unwrap_err();
+    assert!(search.last().is_none());
+    argument(SymmetricSearch::new(even_ising([0.3; 4], OUT).scale(f64::NAN), CtmOptions::new()));
+}
+
+#[test]
+fn environments_far_from_a_fixed_point() {
+    let terms = [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (1.0, "Sz", "Sz")];
+    let pair = layers::bond_operator(&spin_half(), terms).unwrap();
+    let [a, b] = checkerboard();
+    let state = [a.clone(), b.clone(), b, a];
+    let h = CellEnergy::new(2, pair, CtmOptions::new().max_dim(6).steps(1)).unwrap();
+    let e = h.gradient(&state, None).unwrap_err();
+    assert!(matches!(e, NetworksError::Gradient { .. }), "{e}");
+    // A step to bonds of other dimensions.
+    let cell = Cell::of_state(2, &state).unwrap();
+    let search = CellSearch::of_state(2, &state, CtmOptions::new()).unwrap();
+    let options = CtmOptions::new().max_dim(6);
+    let step = CellStep::new(&cell, search.environment(), &options).unwrap();
+    assert!(step.deviation() >= 1.0, "{}", step.deviation());
+}
+
+#[test]
+fn nearly_symmetric_tensors() {
+    let leg = Leg::new([(Trivial, 2)], Direction::Out).unwrap();
+    let spec = Spec::new(vec![leg; 4], Trivial, 2).unwrap();
+    let noise = GradedTensor::random(spec, DType::F64, false, &Generator::new(1)).unwrap();
+    let bulk = layers::symmetrised(&noise).unwrap();
+    let off =
+        |by: f64| SymmetricSearch::new(bulk.add(&noise.scale(by)).unwrap(), CtmOptions::new());
+    argument(off(1e-5));
+    assert!(off(1e-12).is_ok());
+}

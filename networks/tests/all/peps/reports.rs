@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use t4a_diff::check;
 use t4a_networks::NetworksError;
 use t4a_networks::peps::{
-    Cell, CellSearch, CtmOptions, SymmetricEnergy, SymmetricSearch, layers, random_state,
+    Cell, CellEnvironment, CellSearch, CtmOptions, SymmetricEnergy, SymmetricSearch, layers,
+    random_state,
 };
 use t4a_networks::sites::spin_half;
 use t4a_structured::{Direction, GradedTensor, Leg, Spec, Trivial, einsum};
@@ -86,4 +87,54 @@ fn densities_of_symmetric_states() {
     let reduced = einsum("pqss->pq", &[&pair]).unwrap().repartition(site.spec().rows()).unwrap();
     let error = size(&reduced.sub(&site).unwrap());
     assert!(error < 1e-5, "{error:e}");
+}
+
+#[test]
+fn random_states_have_the_direction_of_the_site() {
+    let site = spin_half().conserve(|_| Trivial).unwrap();
+    let bond = Leg::new([(Trivial, 2)], Direction::Out).unwrap();
+    let [one, other] = [&bond, &bond.dual()].map(|leg| random_state(site.leg(), leg, 3).unwrap());
+    assert_eq!(one.spec(), other.spec());
+    assert_eq!(check::elements(one.re()), check::elements(other.re()));
+    let error = size(&layers::symmetrised(&one).unwrap().sub(&one).unwrap());
+    assert!(error < 1e-14 && (size(&one) - 1.0).abs() < 1e-14, "{error}");
+}
+
+#[test]
+fn environments_of_states_with_other_bonds_are_not_used() {
+    let options = CtmOptions::new().max_dim(4).tolerance(1e-9);
+    let site = spin_half().conserve(|_| Trivial).unwrap();
+    let terms = [(-0.5, "S+", "S+"), (-0.5, "S-", "S-"), (-1.0, "Sz", "Sz")];
+    let h = SymmetricEnergy::new(layers::pair_operator(&site, terms).unwrap(), options).unwrap();
+    let bond = Leg::new([(Trivial, 1)], Direction::Out).unwrap();
+    let small = random_state(site.leg(), &bond, 1).unwrap();
+    let (start, _) = h.environment(&small, None).unwrap();
+    let (found, _) = h.environment(&state(4), Some(&start)).unwrap();
+    let (want, _) = h.environment(&state(4), None).unwrap();
+    let spectra = [found, want].map(|x| x.spectrum().unwrap());
+    assert_eq!(spectra[0], spectra[1]);
+}
+
+#[test]
+fn operators_act_on_the_site_and_on_its_neighbour() {
+    // Operators that differ under an exchange of the sites, on a row of two tensors.
+    let site = spin_half().conserve(|_| Trivial).unwrap();
+    let mut state = super::infinite::checkerboard().map(|x| x.drop_charge().unwrap());
+    let noise = state[0].spec().clone();
+    let noise = GradedTensor::random(noise, DType::F64, false, &Generator::new(7)).unwrap();
+    state[0] = state[0].add(&noise.scale(0.2)).unwrap();
+    let options = CtmOptions::new().max_dim(6).tolerance(1e-8);
+    let mut search = CellSearch::of_state(2, &state, options).unwrap();
+    search.run(|_| Ok(ControlFlow::Continue(()))).unwrap();
+    let environment = search.environment();
+    let [z, x] = ["Sz", "Sx"].map(|name| site.operator(name).unwrap());
+    let density = environment.pair_density(search.cell(), &state, 0, 2).unwrap();
+    let value = |a: &GradedTensor<Trivial>, b: &GradedTensor<Trivial>| {
+        check::elements(einsum("pqst,qp,ts->", &[&density, a, b]).unwrap().re())[0]
+    };
+    let (want, other) = (0.3 * value(&z, &x) - 0.7 * value(&x, &z), value(&x, &z));
+    let pair = layers::bond_operator(&site, [(0.3, "Sz", "Sx"), (-0.7, "Sx", "Sz")]).unwrap();
+    let found = check::elements(&CellEnvironment::expectation(&density, &pair).unwrap())[0];
+    assert!((found - want).abs() < 1e-12, "{found}, {want}");
+    assert!((value(&z, &x) - other).abs() > 1e-3, "{other}");
 }
