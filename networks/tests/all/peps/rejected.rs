@@ -231,3 +231,27 @@ fn nearly_symmetric_tensors() {
     argument(off(1e-5));
     assert!(off(1e-12).is_ok());
 }
+
+#[test]
+fn cells_whose_bonds_do_not_fit() {
+    let single = |sizes: [usize; 4]| {
+        let legs = sizes.iter().zip(FLOW);
+        let legs = legs.map(|(&n, way)| Leg::new([(Trivial, n)], way).unwrap()).collect();
+        let spec = Spec::new(legs, Trivial, 2).unwrap();
+        GradedTensor::random(spec, DType::F64, false, &Generator::new(1)).unwrap()
+    };
+    assert!(Cell::new(1, vec![single([2, 3, 2, 3])]).is_ok());
+    // To the right and below, within the cell and from its last site to its first one.
+    let [wide, high] = [single([2, 2, 3, 2]), single([2, 2, 2, 3])];
+    let fits = single([2; 4]);
+    for (width, cell) in [
+        (1, vec![wide.clone()]),
+        (1, vec![high.clone()]),
+        (3, vec![fits.clone(), fits.clone(), wide]),
+        (1, vec![fits.clone(), fits, high]),
+    ] {
+        let last = cell.len() - 1;
+        let e = Cell::new(width, cell).unwrap_err();
+        assert!(matches!(e, NetworksError::Chain { site, .. } if site == last), "{e}");
+    }
+}
