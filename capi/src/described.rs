@@ -13,20 +13,23 @@ use crate::error::{Failure, Status};
 
 /// Checked description of strided memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Described {
-    pub(crate) dtype: DType,
-    pub(crate) shape: Dims,
+pub struct Described {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes of the axes.
+    pub shape: Dims,
     /// Strides in elements.
-    pub(crate) strides: Strides,
+    pub strides: Strides,
     /// Address of the element with index (0, …, 0); dangling if there are no elements.
-    pub(crate) first: *mut u8,
-    /// Number of elements of the memory below and above the first one.
-    below: usize,
-    above: usize,
+    pub first: *mut u8,
+    /// Number of elements of the memory below the first one.
+    pub below: usize,
+    /// Number of elements of the memory above the first one.
+    pub above: usize,
 }
 
 impl Described {
-    /// Reads a description.
+    /// Reads a description of memory of the processor.
     ///
     /// # Safety
     /// `tensor` is null or valid, and so are its shape and strides.
@@ -43,6 +46,18 @@ impl Described {
             );
             return Err(Failure::new(Status::Unsupported, text));
         }
+        // SAFETY: as the caller promises.
+        unsafe { Self::read_any(x, what) }
+    }
+
+    /// Reads a description of memory of any device.
+    ///
+    /// # Errors
+    /// For unknown dtypes, impossible shapes and strides, and null pointers.
+    ///
+    /// # Safety
+    /// The shape and strides of `x` are null or valid.
+    pub unsafe fn read_any(x: &DlTensor, what: Arguments<'_>) -> Result<Self, Failure> {
         let dtype = dtype(x.dtype)?;
         let rank = usize::try_from(x.ndim).ok().filter(|&rank| rank <= MAX_RANK);
         let rank = rank.ok_or_else(|| {

@@ -11,7 +11,10 @@ use crate::error::{Failure, Status};
 pub const MAX_RANK: usize = 64;
 /// Flag of [`Managed::flags`]: the consumer must not write to the memory.
 pub const FLAG_READ_ONLY: u64 = 1;
-pub(crate) const CPU: i32 = 1;
+/// Device type of memory of the processor.
+pub const CPU: i32 = 1;
+/// Device type of memory of CUDA.
+pub const CUDA: i32 = 2;
 
 /// `DLPackVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,14 +115,17 @@ pub(crate) fn dtype(of: DataType) -> Result<DType, Failure> {
 }
 
 /// Converts a dtype of the engine to a DLPack data type.
-pub(crate) fn data_type(of: DType) -> Result<DataType, Failure> {
+///
+/// # Errors
+/// For dtypes without one.
+pub fn data_type(of: DType) -> Result<DataType, Failure> {
     let known = DTYPES.iter().find(|&&(dtype, ..)| dtype == of);
     let found = known.map(|&(_, code, bits)| DataType { code, bits, lanes: 1 });
     found.ok_or_else(|| Failure::new(Status::Dtype, format!("DLPack has no {}", of.name())))
 }
 
 /// Dtype of the real and imaginary parts of a complex dtype; `None` for real dtypes.
-pub(crate) fn real(dtype: DType) -> Option<DType> {
+pub fn real(dtype: DType) -> Option<DType> {
     match dtype {
         DType::C64 => Some(DType::F64),
         DType::C32 => Some(DType::F32),

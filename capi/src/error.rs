@@ -47,30 +47,35 @@ pub struct Error {
 
 /// Error of a function before it becomes an [`Error`] object.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     status: Status,
     text: String,
     batch: Option<usize>,
 }
 
 impl Failure {
-    pub(crate) fn new(status: Status, text: impl Into<String>) -> Self {
+    /// A failure that is not of one matrix of a batch.
+    pub fn new(status: Status, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), batch: None }
     }
 
-    pub(crate) fn status(&self) -> Status {
+    /// Status code.
+    pub fn status(&self) -> Status {
         self.status
     }
 
-    pub(crate) fn text(&self) -> &str {
+    /// Message.
+    pub fn text(&self) -> &str {
         &self.text
     }
 
-    pub(crate) fn argument(text: impl Into<String>) -> Self {
+    /// An invalid argument.
+    pub fn argument(text: impl Into<String>) -> Self {
         Self::new(Status::Argument, text)
     }
 
-    pub(crate) fn null(what: &str) -> Self {
+    /// A null pointer.
+    pub fn null(what: &str) -> Self {
         Self::argument(format!("{what} is a null pointer"))
     }
 }
@@ -210,10 +215,7 @@ pub(crate) fn object_of(Failure { status, text, batch }: Failure) -> *mut Error 
 ///
 /// # Safety
 /// `out` is null or valid for a write.
-pub(crate) unsafe fn enter(
-    out: *mut *mut Error,
-    body: impl FnOnce() -> Result<(), Failure>,
-) -> c_int {
+pub unsafe fn enter(out: *mut *mut Error, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     let failure = protected(body).err();
     let status = failure.as_ref().map_or(Status::Ok, |failure| failure.status);
     if !out.is_null() {

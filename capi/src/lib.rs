@@ -16,17 +16,19 @@
 //! | `python` | built-in functions of CPython for operations on arrays of NumPy and PyTorch |
 //! | `xla` | operations as custom calls of XLA |
 //!
+//! Rust functions are public for libraries of other devices (`gpu/capi`), which share operations and errors.
+//!
 //! This crate contains the unsafe code of the interface. Callers guarantee the validity of pointers; all other properties of
 //! arguments are checked.
 
 mod denormals;
-mod described;
+pub mod described;
 pub mod dlpack;
 pub mod error;
 mod handle;
 pub mod networks;
 pub mod op;
-mod parts;
+pub mod parts;
 pub mod python;
 pub mod run;
 pub mod saved;

@@ -59,13 +59,12 @@ pub struct EinsumOptions {
 
 /// Slice of a list of a caller.
 ///
+/// # Errors
+/// For null with a length.
+///
 /// # Safety
 /// `from` is null or valid for `len` reads.
-pub(crate) unsafe fn list<'a, T>(
-    from: *const T,
-    len: usize,
-    what: &str,
-) -> Result<&'a [T], Failure> {
+pub unsafe fn list<'a, T>(from: *const T, len: usize, what: &str) -> Result<&'a [T], Failure> {
     match (len, from.is_null()) {
         (0, _) => Ok(&[]),
         (_, true) => Err(Failure::null(what)),
@@ -171,9 +170,12 @@ unsafe fn put(out: *mut *mut Op, any: AnyOperation) -> Result<(), Failure> {
 
 /// Operation of a handle.
 ///
+/// # Errors
+/// For null; with debug assertions, for a handle that was released.
+///
 /// # Safety
 /// `op` is null or a handle that was not freed.
-pub(crate) unsafe fn of<'a>(op: *const Op) -> Result<&'a AnyOperation, Failure> {
+pub unsafe fn of<'a>(op: *const Op) -> Result<&'a AnyOperation, Failure> {
     // SAFETY: as the caller promises.
     Ok(&unsafe { handle::get(op, "the operation") }?.any)
 }

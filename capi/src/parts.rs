@@ -10,7 +10,7 @@ use crate::dlpack;
 use crate::error::{Failure, Status};
 
 /// Number of engine arrays per tensor of the caller: 1, or 2 for a complex one.
-pub(crate) type Groups = Vec<u8>;
+pub type Groups = Vec<u8>;
 
 /// Groups restricted to a mask of arrays: groups with all arrays in the mask are kept, others are reduced to their
 /// arrays in the mask.
@@ -61,7 +61,7 @@ fn operands(op: &AnyOperation, arrays: usize) -> Groups {
 }
 
 /// Groups of `arrays` arrays that are results, including indices.
-pub(crate) fn results(op: &AnyOperation, arrays: usize) -> Groups {
+pub fn results(op: &AnyOperation, arrays: usize) -> Groups {
     let mut groups = own_results(op);
     let known = groups.iter().map(|&group| usize::from(group)).sum();
     groups.extend(std::iter::repeat_n(1, arrays.saturating_sub(known)));
@@ -150,7 +150,7 @@ pub(crate) fn join(op: &AnyOperation, arrays: Vec<AnyTensor>) -> Result<Vec<AnyT
 }
 
 /// Shapes and dtypes of arrays from those of tensors.
-pub(crate) fn split_metas(tensors: &[Meta]) -> Vec<Meta> {
+pub fn split_metas(tensors: &[Meta]) -> Vec<Meta> {
     let parts = |x: &Meta| match dlpack::real(x.dtype) {
         Some(dtype) => vec![Meta { shape: x.shape.clone(), dtype }; 2],
         None => vec![x.clone()],
@@ -159,7 +159,10 @@ pub(crate) fn split_metas(tensors: &[Meta]) -> Vec<Meta> {
 }
 
 /// Shapes and dtypes of the tensors that a caller receives.
-pub(crate) fn join_metas(op: &AnyOperation, arrays: &[Meta]) -> Result<Vec<Meta>, Failure> {
+///
+/// # Errors
+/// For complex numbers with parts other than `f32` and `f64`.
+pub fn join_metas(op: &AnyOperation, arrays: &[Meta]) -> Result<Vec<Meta>, Failure> {
     let mut arrays = arrays.iter();
     let groups = results(op, arrays.len());
     let joined = |group: u8| {

@@ -14,6 +14,7 @@ from ._library import (
     call as _call,
     lib as _lib,
 )
+from ._cuda import CudaArray, free_memory as free_cuda_memory
 from ._op import Op
 
 __version__ = _lib.t4a_version().decode()
@@ -30,6 +31,6 @@ def threads():
 
 
 __all__ = [
-    "ArgumentError", "DtypeError", "GaugeError", "Op", "OutOfMemoryError", "ShapeError", "SingularError", "T4aError",
-    "UnsupportedError", "set_threads", "threads",
+    "ArgumentError", "CudaArray", "DtypeError", "GaugeError", "Op", "OutOfMemoryError", "ShapeError", "SingularError", "T4aError",
+    "UnsupportedError", "free_cuda_memory", "set_threads", "threads",
 ]

@@ -21,9 +21,11 @@ _pointer_of = _function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 _valid = _function("PyCapsule_IsValid", ctypes.c_int, c_void_p, c_char_p)
 
 _VERSIONED = b"dltensor_versioned"
-_DELETER = ctypes.CFUNCTYPE(None, POINTER(Managed))
+DELETER = ctypes.CFUNCTYPE(None, POINTER(Managed))
 
 
+# Kind of the devices of CUDA.
+CUDA = 2
 _TENSOR = Managed.tensor.offset
 _VERSION = (1, 1)
 
@@ -54,6 +56,24 @@ def given(handle):
     return managed
 
 
+def capsule_of(managed):
+    """Capsule of an exported tensor."""
+    return _new(managed, _VERSIONED, _RELEASE)
+
+
+def pointer_of_capsule(capsule):
+    """Address of the DLTensor of a capsule, of DLPack 1.0 or earlier."""
+    try:
+        return capsule_pointer(capsule, _VERSIONED) + _TENSOR
+    except ValueError:
+        return capsule_pointer(capsule, b"dltensor")
+
+
+def is_on_cuda(x):
+    """True for a DLPack producer on a CUDA device."""
+    return type(x) is not _numpy.ndarray and hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) == CUDA
+
+
 class Result:
     """Result of an operation. It can be consumed once by DLPack: `numpy.from_dlpack(result)`."""
 
@@ -71,7 +91,7 @@ class Result:
         handle, self._handle = self._handle, None
         if handle is None:
             raise BufferError("the tensor was consumed")
-        return _new(given(handle), _VERSIONED, _RELEASE)
+        return capsule_of(given(handle))
 
     def __del__(self):
         if self._handle is not None:
@@ -83,7 +103,7 @@ def _release(capsule):
     at = _pointer_of(capsule, _VERSIONED) if _valid(capsule, _VERSIONED) else None
     if at:
         managed = cast(at, POINTER(Managed))
-        _DELETER(managed.contents.deleter)(managed)
+        DELETER(managed.contents.deleter)(managed)
 
 
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)(_release)

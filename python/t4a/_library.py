@@ -157,8 +157,8 @@ _DTYPES |= {f"{kind[0]}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for 
 _DTYPE = re.compile(rf"""(?<![\w"'`])({"|".join(_DTYPES)})(?![\w"'`])""")
 
 
-def raise_error(error):
-    """Converts an error object to an exception, frees it and raises the exception. Dtypes have their names of NumPy."""
+def raise_error(error, lib=lib):
+    """Converts an error object of a library to an exception, frees it and raises the exception. Dtypes have their names of NumPy."""
     status = lib.t4a_error_status(error)
     text, batch = lib.t4a_error_text(error).decode(), lib.t4a_error_batch(error)
     text = _DTYPE.sub(lambda found: _DTYPES[found[0]], text)

@@ -8,24 +8,24 @@ from operator import index
 
 from ._builtin import builtin
 from ._checks import integer, integers
-from ._dlpack import Result, borrowed
+from ._dlpack import Result, borrowed, is_on_cuda
 from ._library import MAX_RANK, ArgumentError, DLDataType, DtypeError, EinsumOptions, Meta, Operand, ShapeError
 from ._library import UnsupportedError, call, lib, raise_error
 
 # NumPy names of DLPack dtypes (code, bits).
-_NAMES = {
+NAMES = {
     (2, 64): "float64", (2, 32): "float32", (2, 16): "float16", (4, 16): "bfloat16",
     (5, 64): "complex64", (5, 128): "complex128",
     (0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64",
     (1, 8): "uint8", (1, 16): "uint16", (1, 32): "uint32", (1, 64): "uint64",
     (6, 8): "bool",
 }
-_CODES = {name: code for code, name in _NAMES.items()}
+CODES = {name: code for code, name in NAMES.items()}
 
 
 def _dtype(name):
     try:
-        return DLDataType(*_CODES[str(name)], 1)
+        return DLDataType(*CODES[str(name)], 1)
     except KeyError:
         raise DtypeError(f"there are no tensors of {name}") from None
 
@@ -49,7 +49,7 @@ def _flags(flags):
 class Op:
     """An operation. Operations with equal texts are equal."""
 
-    __slots__ = ("_handle", "_text", "_made", "address", "saved")
+    __slots__ = ("_handle", "_text", "_made", "address", "saved", "on_cuda")
 
     def __init__(self, handle):
         self._handle, self._text, self._made = handle, None, {}
@@ -57,6 +57,8 @@ class Op:
         self.address = handle.value
         # Tensors that a tape saves, by the dtypes of operands and results.
         self.saved = {}
+        # The operation of the library for CUDA, made by the first call on CUDA tensors.
+        self.on_cuda = None
 
     def __del__(self):
         lib.t4a_op_free(self._handle)
@@ -167,10 +169,14 @@ class Op:
         call(lib.t4a_op_results, self._handle, metas, len(operands), None, 0, byref(count))
         found = (Meta * count.value)()
         call(lib.t4a_op_results, self._handle, metas, len(operands), found, count.value, byref(count))
-        return [(tuple(x.shape[: x.rank]), _NAMES[x.dtype.code, x.dtype.bits]) for x in found]
+        return [(tuple(x.shape[: x.rank]), NAMES[x.dtype.code, x.dtype.bits]) for x in found]
 
     def run(self, *operands):
-        """Runs the operation on tensors of any DLPack producer without copying them. Returns DLPack producers."""
+        """Runs the operation on tensors of any DLPack producer. Returns DLPack producers. Tensors of the processor are not copied."""
+        if any(map(is_on_cuda, operands)):
+            from . import _cuda
+
+            return _cuda.run(self, operands)
         all = [borrowed(x) for x in operands]
         return [Result(handle) for handle in self.run_at(*[address for _, address in all])]
 

@@ -21,7 +21,8 @@ def functions(call, asarray, arrays):
         """Probabilities of the tags, [batch, length, tags], with the operands of `log_partition`; zero after the end of a
         sequence."""
         emissions = asarray(emissions)
-        ones = arrays.ones(emissions.shape[:1], dtype=emissions.dtype)
+        place = {"device": emissions.device} if arrays.__name__ == "torch" else {}
+        ones = arrays.ones(emissions.shape[:1], dtype=emissions.dtype, **place)
         return call(plans.marginals, (emissions, transitions, ones), lengths_of(lengths))
 
     return log_partition, marginals

@@ -1,8 +1,10 @@
-"""Functions on NumPy arrays and on other objects with `__dlpack__`. Operands are not copied; results are new NumPy arrays."""
+"""Functions on NumPy arrays and on other objects with `__dlpack__`. Operands are not copied; results are new NumPy arrays. Results of
+arrays on CUDA devices, as of CuPy, are `t4a.CudaArray`s there."""
 
 import numpy as _numpy
 
 from .. import _functions
+from .._dlpack import is_on_cuda
 from .._library import UnsupportedError as _UnsupportedError
 
 
@@ -35,7 +37,7 @@ def apply(op, *arrays):
     arrays = tuple(map(_asarray, arrays))
     found = op.compute(0, arrays)
     if found is None:
-        found = [_numpy.from_dlpack(x) for x in op.run(*map(_addressable, arrays))]
+        found = [x if is_on_cuda(x) else _numpy.from_dlpack(x) for x in op.run(*map(_addressable, arrays))]
     return found
 
 
@@ -65,7 +67,7 @@ def jvp(op, arrays, tangents):
 
 
 def _cast(x, name):
-    return _numpy.asarray(x).astype(name)
+    return x.astype(name) if hasattr(x, "astype") else _numpy.asarray(x).astype(name)
 
 
 def _name(dtype):

@@ -2,13 +2,15 @@
 by `__dlpack__`."""
 
 import ctypes
-from ctypes import POINTER, Structure, addressof, byref, c_int, c_uint32, c_void_p, py_object
+from ctypes import POINTER, Structure, addressof, byref, c_int, c_int64, c_uint32, c_void_p, py_object
 
 import torch
 
 from .._builtin import builtin
-from .._dlpack import capsule_pointer, given, release_object
-from .._library import DLTensor, UnsupportedError
+from .. import _cuda
+from .._dlpack import CUDA, capsule_of, capsule_pointer, given, release_object
+from .._library import DLDataType, DLDevice, DLTensor, DtypeError, UnsupportedError
+from .._op import CODES
 
 
 class _Table(Structure):
@@ -50,11 +52,16 @@ if _TABLE is not None:
 
 
 def plain(x):
-    """Tensor whose memory contains its values: strided, on the CPU, without pending conjugation or negation, off the tape."""
-    if x.layout is not torch.strided:
-        raise UnsupportedError(f"a tensor of layout {x.layout}; `to_dense()` first")
+    """Tensor whose memory contains its values, on the CPU."""
     if not x.is_cpu:
         raise UnsupportedError(f"a tensor on {x.device}; `cpu()` first")
+    return strided(x)
+
+
+def strided(x):
+    """Tensor whose memory contains its values: strided, without pending conjugation or negation, off the tape."""
+    if x.layout is not torch.strided:
+        raise UnsupportedError(f"a tensor of layout {x.layout}; `to_dense()` first")
     if x.is_conj() or x.is_neg():
         x = x.resolve_conj().resolve_neg()
     return x.detach() if x.requires_grad else x
@@ -63,6 +70,9 @@ def plain(x):
 def run(op, tensors):
     """Runs an operation; returns new tensors."""
     tensors = tuple(tensors)
+    for x in tensors:
+        if x.is_cuda:
+            return _run_on_cuda(op, tensors)
     # The built-in function returns None for tensors that `plain` converts or rejects.
     found = None if _TABLE is None else op.compute(1, tensors)
     if found is not None:
@@ -80,9 +90,36 @@ def run(op, tensors):
     return [_tensor(handle) for handle in op.run_at(*addresses)]
 
 
+def _run_on_cuda(op, tensors):
+    """Runs an operation on CUDA tensors, on their device, after the current stream."""
+    _cuda.check_devices([x.device for x in tensors])
+    tensors = tuple(map(strided, tensors))
+    device = tensors[0].device
+    described = list(map(_described_on_cuda, tensors))
+    stream = torch.cuda.current_stream(device).cuda_stream
+    found = _cuda.run_at(op, [addressof(x) for x, _ in described], stream)
+    return [torch.from_dlpack(capsule_of(address)) if _TABLE is None else _imported(address) for address in found]
+
+
+def _described_on_cuda(x):
+    """DLTensor of a CUDA tensor, and the memory of its shape and strides."""
+    rank, sizes = x.dim(), (c_int64 * (2 * x.dim()))(*x.shape, *x.stride())
+    at = addressof(sizes)
+    shape, strides = (ctypes.cast(c_void_p(at + 8 * offset), POINTER(c_int64)) for offset in (0, rank))
+    name = str(x.dtype).removeprefix("torch.")
+    if name not in CODES:
+        raise DtypeError(f"there are no tensors of {name}")
+    device, dtype = DLDevice(CUDA, x.device.index), DLDataType(*CODES[name], 1)
+    return DLTensor(x.data_ptr(), device, rank, dtype, shape, strides, 0), sizes
+
+
 def _tensor(handle):
+    return _imported(given(handle))
+
+
+def _imported(managed):
     made = py_object()
-    _object(given(handle), byref(made))
+    _object(managed, byref(made))
     x = made.value
     # `value` holds a reference in addition to the returned one, which is released.
     release_object(x)

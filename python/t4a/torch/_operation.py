@@ -175,7 +175,7 @@ def values(x):
     """The values of a tensor as a NumPy array, or None while a function is compiled or transformed."""
     if type(x) not in _PLAIN or _modes() or _interpreter() is not None:
         return None
-    return plain(x).numpy()
+    return plain(x.cpu() if x.is_cuda else x).numpy()
 
 
 def apply(op, *tensors):
