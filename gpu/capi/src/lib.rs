@@ -11,6 +11,7 @@
 //! | file | |
 //! |---|---|
 //! | `driver` | functions of the CUDA driver: devices, contexts, copies |
+//! | `faults` | panics of threads of CubeCL as errors |
 //! | `operands` | operands as tensors of CubeCL |
 //! | `results` | exported tensors, and memory that was released |
 //! | `run` | the call |
@@ -19,6 +20,7 @@
 #![cfg(feature = "cuda")]
 
 mod driver;
+mod faults;
 mod operands;
 pub mod results;
 pub mod run;

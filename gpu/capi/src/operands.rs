@@ -1,4 +1,4 @@
-//! CudaOperands of a caller as tensors of CubeCL.
+//! Operands of a caller as tensors of CubeCL.
 //!
 //! CubeCL 0.10 does not accept memory of others, so each operand is copied once, on the device and on the stream of the
 //! caller. Row-major operands are copied as they are; of others the span of their memory, or its rows if it has many gaps,
@@ -23,7 +23,7 @@ use t4a_tensor::layout::{contiguous_strides, row_major};
 use crate::driver::CallerStream;
 use crate::{Card, CardTensor};
 
-/// CudaOperands up to this size share a buffer.
+/// Operands up to this size share a buffer.
 const SHARED: usize = 1 << 20;
 /// Alignment of operands in a shared buffer, in bytes.
 const ALIGNMENT: usize = 512;
@@ -121,13 +121,13 @@ impl CudaOperands {
         }
         // Fresh memory is valid in the order of the stream of CubeCL, and may be in use by earlier kernels.
         crate::run::wait(&device)?;
-        for (source, handle) in sources.iter().zip(&handles) {
-            if let (Some(source), Some((_, to))) = (source, handle) {
-                // SAFETY: as the caller promises; the buffer has as many bytes.
-                unsafe { source.copy(*to, stream)? };
-            }
-        }
-        stream.synchronize()?;
+        let copied = sources.iter().zip(&handles).try_for_each(|copy| match copy {
+            // SAFETY: as the caller promises; the buffer has as many bytes.
+            (Some(source), Some((_, to))) => unsafe { source.copy(*to, stream) },
+            _ => Ok(()),
+        });
+        // Also after an error: the buffers are used again, and the caller may release its memory.
+        copied.and(stream.synchronize())?;
         let mut all = Vec::with_capacity(sources.len());
         for ((source, handle), described) in sources.into_iter().zip(handles).zip(&self.described) {
             match (source, handle) {
@@ -282,10 +282,8 @@ impl OperandMemory {
     /// The copy as a row-major tensor.
     fn tensor(self, device: &CudaDevice, handle: Handle) -> Result<CardTensor, Failure> {
         let client = CudaRuntime::client(device);
-        let meta = Metadata::new(
-            self.shape.iter().copied().collect::<Shape>(),
-            self.strides.iter().copied().collect::<Vec<_>>(),
-        );
+        let meta =
+            Metadata::new(self.shape.iter().copied().collect::<Shape>(), self.strides.to_vec());
         let x = CardTensor::new(client, handle, meta, device.clone(), burn_dtype(self.dtype)?);
         let x = into_contiguous(x);
         Ok(match (self.reversed.is_empty(), self.dtype.is_float()) {
@@ -296,7 +294,7 @@ impl OperandMemory {
     }
 }
 
-/// CudaOperands of the backend for a tensor: the parts of complex numbers, 32-bit integers, booleans.
+/// Operands of the backend for a tensor: the parts of complex numbers, 32-bit integers, booleans.
 fn values(x: CardTensor, dtype: DType) -> Result<Vec<Operand<Card>>, Failure> {
     if dtype.is_complex() {
         let shape = x.meta.shape().to_vec();

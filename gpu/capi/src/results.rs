@@ -70,9 +70,10 @@ unsafe extern "C" fn release(managed: *mut Managed) {
 
 /// Shape followed by row-major strides.
 fn sizes(shape: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1i64; shape.len()];
     for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i] * shape[i].max(1);
+        // Only tensors without elements can have larger strides.
+        strides[i - 1] = strides[i].saturating_mul(shape[i].max(1));
     }
     [shape, &strides].concat()
 }

@@ -21,6 +21,7 @@ use t4a_operations::AnyOperation;
 use t4a_tensor::{AnyTensor, DType};
 
 use crate::driver::{CallerStream, Current};
+use crate::faults::observed;
 use crate::operands::{CudaOperands, burn_dtype};
 use crate::results::{CudaResult, reclaim};
 use crate::{Card, CardTensor};
@@ -69,7 +70,8 @@ pub unsafe extern "C" fn t4a_cuda_run(
         stream.check()?;
         let call = CudaCall { op, operands: &operands, metas: &metas, returned: &returned };
         // SAFETY: as the caller promises.
-        let made = STREAM.executes(|| unsafe { call.run(&current, stream, &joined) })?;
+        let work = || unsafe { call.run(&current, stream, &joined) };
+        let made = STREAM.executes(|| observed(&CudaDevice::new(operands.device), work))?;
         for (i, made) in made.into_iter().enumerate() {
             // SAFETY: as the caller promises, and there is room.
             unsafe { out.add(i).write(made.give().as_ptr()) };
@@ -95,12 +97,13 @@ pub unsafe extern "C" fn t4a_cuda_free_memory(device: i32, error: *mut *mut Erro
             .map_err(|_| Failure::argument(format!("there is no CUDA device {device}")))?;
         let _entry = ENTRY.lock().unwrap_or_else(PoisonError::into_inner);
         let current = Current::enter(number)?;
-        STREAM.executes(|| {
+        let device = CudaDevice::new(number);
+        let work = || {
             reclaim(&current, number)?;
-            let device = CudaDevice::new(number);
             CudaRuntime::client(&device).memory_cleanup();
             wait(&device)
-        })
+        };
+        STREAM.executes(|| observed(&device, work))
     };
     // SAFETY: as the caller promises.
     unsafe { enter(error, free) }
@@ -158,7 +161,8 @@ impl CudaCall<'_> {
             let mut own = range(x)?;
             let shared = |x: &std::ops::Range<u64>| x.start < own.end && own.start < x.end;
             if ranges.iter().flatten().any(shared) {
-                *x = x.copy();
+                // The copy has padded rows.
+                *x = into_contiguous(x.copy());
                 own = range(x)?;
             }
             ranges.push(Some(own));
