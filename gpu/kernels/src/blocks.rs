@@ -9,7 +9,7 @@ use crate::kernels::blocks::{
     AXIS, COPY, SUM, TERM, TILE, block_copy_kernel, block_product_kernel,
 };
 use crate::launch::{Operand, elements, grid, reach};
-use crate::product::{Tile, computed};
+use crate::product::{Tile, computed, is_software};
 
 const PRODUCTS: &str = "block_products";
 const COPIES: &str = "block_copies";
@@ -145,6 +145,7 @@ pub fn block_products<R: Runtime>(
             client,
             grid(*tiles),
             CubeDim::new_1d(tile.units() as u32),
+            1,
             a.arg(),
             b.arg(),
             words.clone().arg(),
@@ -157,7 +158,7 @@ pub fn block_products<R: Runtime>(
             bk,
             tm,
             tn,
-            tile.unrolls(client),
+            !is_software(client),
             [dtype, computed],
         );
     }

@@ -1,10 +1,10 @@
-//! Maximum, minimum, argmax and argmin along an axis, and the position of the first NaN.
+//! Maximum, minimum, argmax and argmin along an axis.
 
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;
 
 use crate::error::Result;
-use crate::kernels::extreme::{extreme_kernel, first_nan_kernel};
+use crate::kernels::extreme::extreme_kernel;
 use crate::launch::{Operand, elements, grid, reach};
 
 /// Kind of reduction of a lane.
@@ -102,34 +102,4 @@ pub fn extreme<R: Runtime>(
         );
     }
     Ok(result)
-}
-
-/// Index of the first NaN of each lane, or the length of the lane if it contains none.
-pub(crate) fn first_nan<R: Runtime>(
-    client: &ComputeClient<R>,
-    x: Operand,
-    lanes: Lanes,
-) -> Result<Operand> {
-    let all = lanes.check("first_nan")?;
-    let ([_, n, inner], [outer_stride, stride, inner_stride]) = (lanes.sizes, lanes.strides);
-    let places = Operand::empty(client, &[all], INDEX);
-    let dtype = x.dtype;
-    // SAFETY: lanes were checked against the index range; units after the last lane return.
-    unsafe {
-        first_nan_kernel::launch_unchecked::<R>(
-            client,
-            grid(all.div_ceil(64)),
-            CubeDim::new_1d(64),
-            x.arg(),
-            places.clone().arg(),
-            all,
-            inner,
-            n,
-            outer_stride,
-            inner_stride,
-            stride,
-            dtype,
-        );
-    }
-    Ok(places)
 }

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! kernels      `#[cube]` code without host code, one file per kernel
-//! extreme      maximum, minimum, argmax, argmin, first NaN of a lane
+//! extreme      maximum, minimum, argmax, argmin of a lane
 //! product      matrix products over semirings, in full precision
 //! blocks       products and copies of parts of flat arrays, all in one launch
 //! element      products of elements without a derivative: integers, values with counts, lists of the best values
-//! log_sum      cotangents of log-sum-exp products
+//! log_sum      log-sum-exp products and their cotangents
 //! factor       factorisations of small matrices, triangular systems
 //! cusolver     factorisations of matrices of any size on CUDA, with the feature `cusolver`
 //! scan         linear recurrences and cumulative operations

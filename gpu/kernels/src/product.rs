@@ -4,13 +4,16 @@ use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
 
 use crate::error::{CubeError, Result};
-use crate::extreme::{Lanes, first_nan};
 use crate::kernels::product::{
-    LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Ring, Standard, product_kernel,
+    MaxMin, MaxMul, MaxPlus, MinPlus, Ring, Standard, place_kernel, product_kernel,
 };
 use crate::launch::{Operand, elements, grid, reach};
+use crate::log_sum::log_sum_product;
 
 const KERNEL: &str = "product";
+
+/// Units of a cube that computes indices of terms.
+const UNITS: usize = 256;
 
 /// Semirings with a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,30 +47,35 @@ impl Semiring {
 /// Sizes of the tile that a cube computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// Rows and columns of the result, and steps of the sum in shared memory.
+    /// Rows and columns of the result, and steps of the sum in shared memory; steps are a multiple of 4.
     pub sizes: [usize; 3],
-    /// Rows and columns per unit.
+    /// Rows and columns per unit; columns are a multiple of 4.
     pub unit: [usize; 2],
 }
 
 impl Tile {
+    /// Tile for products with more than 64 tiles of this size, on a GPU.
+    pub const WIDE: Self = Self { sizes: [64, 128, 32], unit: [4, 8] };
     /// Tile for products whose matrices fill it.
     pub const LARGE: Self = Self { sizes: [64, 64, 16], unit: [4, 4] };
     /// Tile for small matrices.
-    pub const SMALL: Self = Self { sizes: [16, 16, 16], unit: [2, 2] };
+    pub const SMALL: Self = Self { sizes: [16, 16, 16], unit: [2, 4] };
 
     /// Chooses a tile by the size of the result.
     pub fn of(m: usize, n: usize) -> Self {
         if m.max(n) > 32 && m.min(n) > 16 { Self::LARGE } else { Self::SMALL }
     }
 
-    pub(crate) fn units(&self) -> usize {
-        self.sizes[0] / self.unit[0] * (self.sizes[1] / self.unit[1])
+    /// Chooses a tile for a batch of products on a device.
+    fn on<R: Runtime>(client: &ComputeClient<R>, batch: usize, m: usize, n: usize) -> Self {
+        let [rows, columns, _] = Self::WIDE.sizes;
+        let tiles = batch * m.div_ceil(rows) * n.div_ceil(columns);
+        let wide = tiles >= 64 && m >= rows && n >= columns && !is_software(client);
+        if wide { Self::WIDE } else { Self::of(m, n) }
     }
 
-    /// True if the steps in shared memory are unrolled: software devices take longer to compile them than to run them.
-    pub(crate) fn unrolls<R: Runtime>(&self, client: &ComputeClient<R>) -> bool {
-        client.properties().hardware.num_cpu_cores.is_none() && self.sizes[2] <= 16
+    pub(crate) fn units(&self) -> usize {
+        self.sizes[0] / self.unit[0] * (self.sizes[1] / self.unit[1])
     }
 
     /// # Errors
@@ -80,18 +88,40 @@ impl Tile {
         if [bm, bn, bk, tm, tn].contains(&0) || bm % tm != 0 || bn % tn != 0 {
             return failed("units that divide the tile");
         }
+        if bk % 4 != 0 || tn % 4 != 0 {
+            return failed("steps and columns of units in fours");
+        }
         let units = self.units();
-        if bm * bk % units != 0 || bk * bn % units != 0 {
+        if bm * bk % (4 * units) != 0 || bk * bn % (4 * units) != 0 {
             return failed("as many loads for each unit");
         }
         if units > hardware.max_units_per_cube as usize {
             return failed("no more units than the device has in a cube");
         }
-        if (bm * (bk + 1) + bk * bn) * bytes > hardware.max_shared_memory_size {
+        let flags = (bm + bn) * size_of::<i32>();
+        if (bm * (bk + 4) + bk * (bn + 4)) * bytes + flags > hardware.max_shared_memory_size {
             return failed("no more shared memory than the device has");
         }
         Ok(())
     }
+}
+
+/// Returns true for software devices, which take longer to compile unrolled steps than to run them.
+pub(crate) fn is_software<R: Runtime>(client: &ComputeClient<R>) -> bool {
+    client.properties().hardware.num_cpu_cores.is_some()
+}
+
+/// Returns true if `max` and `min` of the runtime ignore NaN.
+fn ignores_nan<R: Runtime>(client: &ComputeClient<R>) -> bool {
+    ["cuda", "hip"].contains(&R::name(client))
+}
+
+/// Elements per load: 4 if the lines along axis `fast` consist of whole vectors of consecutive elements.
+fn width(x: &Operand, fast: usize) -> usize {
+    let whole = x.shape[fast] % 4 == 0 && x.strides[fast] == 1;
+    let others = (0..3).filter(|&axis| axis != fast).all(|axis| x.strides[axis] % 4 == 0);
+    let start = x.handle.offset_start.unwrap_or(0) as usize % (4 * x.dtype.size()) == 0;
+    if whole && others && start { 4 } else { 1 }
 }
 
 /// A product, and the indices of its terms.
@@ -101,9 +131,6 @@ pub struct Product {
     /// Same shape, `i32`: the first k whose term equals the sum, or is NaN; the number of terms if the sum is the
     /// zero of the semiring.
     pub places: Option<Operand>,
-    /// For log-sum-exp, `[β, m, n, 2]` in the type of the computation: the largest term `h` of each sum, and
-    /// `Σ exp(t − h)`; if h is +∞ the number of terms of +∞, if h is −∞ zero.
-    pub parts: Option<Operand>,
 }
 
 /// Type in which products of these operands are computed.
@@ -155,8 +182,10 @@ impl Checked {
 
 /// Computes `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` for tensors with any strides.
 ///
-/// `f16` and `bf16` are computed in `f32`. Over (+, ×) NaN is not masked and there are no indices. `details`
-/// requests the indices of terms, or the parts of sums over log-sum-exp.
+/// `f16` and `bf16` are computed in `f32`; extrema without indices on CUDA and HIP in their own type, with the same
+/// results up to the rounding of a sum or product. Over (+, ×) NaN is not masked and there are no indices, nor over log-sum-exp. `details`
+/// requests the indices of terms. A tile is chosen if none is given; sums over
+/// log-sum-exp have their own.
 ///
 /// # Errors
 /// `Sizes`, `DType`, `TooLarge`, `Tile`.
@@ -167,65 +196,52 @@ pub fn product<R: Runtime>(
     details: bool,
     tile: Option<Tile>,
 ) -> Result<Product> {
-    let Checked { sizes: [batch, m, k, n], computed } = Checked::new(&a, &b)?;
-    let tile = tile.unwrap_or(Tile::of(m, n));
-    tile.check(client, computed.size())?;
-    let call = Call { client, semiring, a, b, details, tile, computed, sizes: [batch, m, k, n] };
+    let checked = Checked::new(&a, &b)?;
+    let [batch, m, _, n] = checked.sizes;
+    let tile = tile.unwrap_or_else(|| Tile::on(client, batch, m, n));
+    tile.check(client, checked.computed.size())?;
+    let call = Call { client, operands: [a, b], checked, details, tile };
     match semiring {
-        Semiring::Standard => call.run::<Standard>(),
-        Semiring::MaxPlus => call.run::<MaxPlus>(),
-        Semiring::MinPlus => call.run::<MinPlus>(),
-        Semiring::MaxMul => call.run::<MaxMul>(),
-        Semiring::MaxMin => call.run::<MaxMin>(),
-        Semiring::LogSumExp => call.run::<LogSumExp>(),
+        Semiring::Standard => call.run::<Standard>(semiring),
+        Semiring::MaxPlus => call.run::<MaxPlus>(semiring),
+        Semiring::MinPlus => call.run::<MinPlus>(semiring),
+        Semiring::MaxMul => call.run::<MaxMul>(semiring),
+        Semiring::MaxMin => call.run::<MaxMin>(semiring),
+        Semiring::LogSumExp => {
+            let values = log_sum_product(client, call.operands, call.checked)?;
+            Ok(Product { values, places: None })
+        }
     }
 }
 
 /// A checked product.
 struct Call<'a, R: Runtime> {
     client: &'a ComputeClient<R>,
-    semiring: Semiring,
-    a: Operand,
-    b: Operand,
+    operands: [Operand; 2],
+    checked: Checked,
     details: bool,
     tile: Tile,
-    computed: StorageType,
-    sizes: [usize; 4],
 }
 
 impl<R: Runtime> Call<'_, R> {
-    fn run<S: Ring>(self) -> Result<Product> {
-        let Self { client, semiring, a, b, details, tile, computed, sizes } = self;
-        let [batch, m, k, n] = sizes;
+    fn run<S: Ring>(self, semiring: Semiring) -> Result<Product> {
+        let Self { client, operands: [a, b], checked, details, tile } = self;
+        let Checked { sizes: [batch, m, k, n], computed } = checked;
         let (dtype, index) = (a.dtype, ElemType::Int(IntKind::I32).into());
         let mask = semiring != Semiring::Standard;
         let track = details && mask;
-        let shared = semiring == Semiring::LogSumExp;
+        let native = ignores_nan(client);
+        let arithmetic = if native && mask && !track { dtype } else { computed };
         let shape = [batch, m, n];
-        let none = || Operand::empty(client, &[1], index);
         let values = Operand::empty(client, &shape, dtype);
-        let by_place = track && !shared;
-        let kept = if by_place { Operand::empty(client, &shape, index) } else { none() };
-        let parts: &[usize] = if track && shared { &[batch, m, n, 2] } else { &[1] };
-        let parts = Operand::empty(client, parts, computed);
-        let result = Product {
-            values: values.clone(),
-            places: by_place.then(|| kept.clone()),
-            parts: (track && shared).then(|| parts.clone()),
-        };
+        let places = Operand::empty(client, if track { &shape } else { &[1] }, index);
+        let result =
+            Product { values: values.clone(), places: track.then(|| places.clone()) };
         if batch * m * n == 0 {
             return Ok(result);
         }
         let strides = |x: &Operand| -> [usize; 3] { std::array::from_fn(|i| x.strides[i]) };
         let ([ab, ar, ac], [bb, br, bc]) = (strides(&a), strides(&b));
-        let (rows, columns) = match mask && k > 0 {
-            true => {
-                let rows = Lanes { sizes: [batch, k, m], strides: [ab, ac, ar] };
-                let columns = Lanes { sizes: [batch, k, n], strides: [bb, br, bc] };
-                (first_nan(client, a.clone(), rows)?, first_nan(client, b.clone(), columns)?)
-            }
-            false => (none(), none()),
-        };
         let ([bm, bn, bk], [tm, tn]) = (tile.sizes, tile.unit);
         let tiles = batch * m.div_ceil(bm) * n.div_ceil(bn);
         // SAFETY: the tile was checked; indices are masked by sizes that fit the operands.
@@ -234,13 +250,12 @@ impl<R: Runtime> Call<'_, R> {
                 client,
                 grid(tiles),
                 CubeDim::new_1d(tile.units() as u32),
-                a.arg(),
-                b.arg(),
-                rows.arg(),
-                columns.arg(),
-                values.arg(),
-                kept.arg(),
-                parts.arg(),
+                width(&a, 2),
+                width(&b, 2),
+                a.clone().arg(),
+                b.clone().arg(),
+                values.clone().arg(),
+                places.clone().arg(),
                 tiles,
                 m,
                 k,
@@ -251,21 +266,45 @@ impl<R: Runtime> Call<'_, R> {
                 bb,
                 br,
                 bc,
-                InputScalar::new(semiring.zero(), computed),
-                InputScalar::new(f64::NAN, computed),
+                InputScalar::new(semiring.zero(), arithmetic),
+                InputScalar::new(f64::NAN, arithmetic),
                 bm,
                 bn,
                 bk,
                 tm,
                 tn,
                 track,
-                shared,
                 mask && k > 0,
                 ac <= ar,
                 bc <= br,
-                tile.unrolls(client),
-                [dtype, computed],
+                !is_software(client),
+                native,
+                [dtype, arithmetic],
             );
+            if track {
+                place_kernel::launch_unchecked::<S, R>(
+                    client,
+                    grid((batch * m * n).div_ceil(UNITS)),
+                    CubeDim::new_1d(UNITS as u32),
+                    a.arg(),
+                    b.arg(),
+                    values.arg(),
+                    places.arg(),
+                    batch * m * n,
+                    m,
+                    k,
+                    n,
+                    ab,
+                    ar,
+                    ac,
+                    bb,
+                    br,
+                    bc,
+                    bk,
+                    dtype == computed,
+                    [dtype, computed],
+                );
+            }
         }
         Ok(result)
     }

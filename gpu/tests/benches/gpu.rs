@@ -1,8 +1,9 @@
 //! Times of operations on a GPU backend without fusion: `Wgpu`, or `Cuda` with the feature `cuda`.
 //!
-//! `cargo bench -p burn-t4a-gpu-tests --bench gpu [TEXT]` runs the rows whose names contain the text. With
-//! `T4A_BENCH_SMALL=1` sizes are divided by 16, to try the program on software Vulkan. Each row has the time of its first
-//! call, which compiles kernels, the median of later calls, and its rate.
+//! `cargo bench -p burn-t4a-gpu-tests --bench gpu [TEXT]` runs the rows whose names contain the text; those with `tile`
+//! only if it does. With `T4A_BENCH_SMALL=1` sizes are divided by 16, to try the program on software Vulkan. Each row
+//! has the time of its first call, which compiles kernels, the median of later calls, and its rate. Calls of less than
+//! 5 ms are repeated without waiting for the device in between. `peers.py` times the same work in PyTorch and JAX.
 
 use std::time::Instant;
 
@@ -10,10 +11,15 @@ use burn::backend::Autodiff;
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Distribution, Tensor};
 use burn_t4a::ext::einsum::{LogSumExp, MaxPlus, einsum, semiring_einsum};
-use burn_t4a::ext::linalg::{cholesky, eigh, qr, svd};
+use burn_t4a::ext::linalg::{cholesky, eigh, qr, solve, svd};
+use burn_t4a::ext::operation::{BlockCopy, BlockProducts, BlockSum, BlockTerm, FlatMatrix};
 use burn_t4a::ext::scan::fused::{Running, cumulative, linear_recurrence};
 use burn_t4a::ext::structured::{self, Direction, GradedTensor, Leg, Spec, Structured, U1};
-use burn_t4a_gpu_tests::Card;
+use burn_t4a_gpu_tests::{Card, Runtime};
+use cubecl::prelude::ComputeClient;
+use t4a_cube::{
+    CopyTable, Operand, ProductTable, Semiring, Tile, block_copies, block_products, product,
+};
 
 type Tape = Autodiff<Card>;
 type Matrix = Tensor<Card, 2>;
@@ -51,8 +57,10 @@ impl Bench {
             return;
         }
         let first = seconds(&mut f);
-        seconds(&mut f);
-        let mut runs: Vec<f64> = (0..9).map(|_| seconds(&mut f)).collect();
+        let second = seconds(&mut f);
+        let repeats = (5e-3 / second).clamp(1.0, 100.0) as usize;
+        let mut run = || seconds(|| (0..repeats).for_each(|_| f())) / repeats as f64;
+        let mut runs: Vec<f64> = (0..7).map(|_| run()).collect();
         runs.sort_by(f64::total_cmp);
         let time = runs[runs.len() / 2];
         let (rate, unit) = match work {
@@ -73,7 +81,46 @@ fn random<const D: usize>(shape: [usize; D]) -> Tensor<Card, D> {
 fn positive(batch: usize, n: usize) -> Tensor<Card, 3> {
     let x = random([batch, n, n]);
     let eye = Matrix::eye(n, &Default::default()).unsqueeze_dim(0) * n as f32;
-    x.clone().matmul(x.swap_dims(1, 2)) + eye
+    einsum::<Card, 3>("bij,bkj->bik", [&x, &x]).expect("a product") + eye
+}
+
+fn operand<const D: usize>(x: &Tensor<Card, D>) -> Operand {
+    let x = x.clone().into_primitive().tensor();
+    let (shape, strides) = (x.meta.shape().to_vec(), x.meta.strides().to_vec());
+    Operand { handle: x.handle, shape, strides, dtype: x.dtype.into() }
+}
+
+fn client() -> ComputeClient<Runtime> {
+    random([1]).into_primitive().tensor().client
+}
+
+/// Products by each tile.
+fn tiles(bench: &Bench, scale: usize) {
+    if !bench.pick.contains("tile") {
+        return;
+    }
+    let client = client();
+    for n in [1024, 4096].map(|n| n / scale) {
+        let [a, b] = [random([1, n, n]), random([1, n, n])];
+        let others = [([64, 128, 16], [4, 8]), ([128, 64, 16], [8, 4]), ([128, 128, 16], [8, 8])];
+        let others = others.map(|(sizes, unit)| Tile { sizes, unit });
+        for tile in [Tile::WIDE, Tile::LARGE].into_iter().chain(others) {
+            for (semiring, name) in [(Semiring::MaxPlus, "max-plus"), (Semiring::Standard, "sum-product")] {
+                for places in [false, true] {
+                    if places && semiring == Semiring::Standard {
+                        continue;
+                    }
+                    let ([bm, bn, bk], [tm, tn]) = (tile.sizes, tile.unit);
+                    let kind = if places { " indices" } else { "" };
+                    let name = format!("tile {bm}×{bn}×{bk} {tm}×{tn} {name} {n}{kind}");
+                    bench.row(&name, Work::Pairs((n as f64).powi(3)), || {
+                        let operands = [operand(&a), operand(&b)];
+                        product(&client, semiring, operands, places, Some(tile)).expect("a product");
+                    });
+                }
+            }
+        }
+    }
 }
 
 fn products(bench: &Bench, scale: usize) {
@@ -97,6 +144,19 @@ fn products(bench: &Bench, scale: usize) {
         bench.row(&format!("log-sum-exp {n} f32"), Work::Pairs(pairs), || {
             semiring_einsum::<LogSumExp, Card, 2>("ij,jk->ik", [&a, &b]).expect("a product");
         });
+        let [tape_a, tape_b] =
+            [&a, &b].map(|x| Tensor::<Tape, 2>::from_inner(x.clone()).require_grad());
+        bench.row(&format!("log-sum-exp {n} f32 and gradient"), Work::Pairs(pairs), || {
+            let y: Tensor<Tape, 2> =
+                semiring_einsum::<LogSumExp, _, _>("ij,jk->ik", [&tape_a, &tape_b])
+                    .expect("a product");
+            y.sum().backward();
+        });
+        let client = client();
+        bench.row(&format!("max-plus {n} f32, indices"), Work::Pairs(pairs), || {
+            let operands = [&a, &b].map(|x| operand(&x.clone().unsqueeze::<3>()));
+            product(&client, Semiring::MaxPlus, operands, true, None).expect("a product");
+        });
         bench.row(&format!("einsum {n} f32"), Work::Pairs(pairs), || {
             einsum::<Card, 2>("ij,jk->ik", [&a, &b]).expect("a product");
         });
@@ -108,7 +168,7 @@ fn products(bench: &Bench, scale: usize) {
 }
 
 fn scans(bench: &Bench, scale: usize) {
-    for [n, width] in [[1000, 8192], [131_072, 16], [131_072, 1]].map(|[n, w]| [n / scale, w]) {
+    for [n, width] in [[1000, 256], [1000, 8192], [131_072, 16], [131_072, 1], [100_000, 64]].map(|[n, w]| [n / scale, w]) {
         let [a, b] = [random([n, width]), random([n, width])];
         let bytes = 4.0 * (n * width) as f64;
         bench.row(&format!("recurrence {n}×{width}"), Work::Bytes(3.0 * bytes), || {
@@ -124,9 +184,12 @@ fn scans(bench: &Bench, scale: usize) {
                 h.expect("states").sum().backward();
             },
         );
-        bench.row(&format!("cumulative sum {n}×{width}"), Work::Bytes(2.0 * bytes), || {
-            cumulative(Running::Sum, a.clone(), 0, false).expect("sums");
-        });
+        for (of, name) in [(Running::Sum, "sum"), (Running::Max, "max"), (Running::LogSumExp, "log-sum-exp")] {
+            let name = format!("cumulative {name} {n}×{width}");
+            bench.row(&name, Work::Bytes(2.0 * bytes), || {
+                cumulative(of, a.clone(), 0, false).expect("numbers");
+            });
+        }
     }
 }
 
@@ -145,6 +208,69 @@ fn factorisations(bench: &Bench, scale: usize) {
     });
     bench.row(&format!("svd {batch}×32×32"), work(), || {
         drop(svd(general.clone()).expect("factors"));
+    });
+}
+
+/// Factorisations of single matrices.
+fn large(bench: &Bench, scale: usize) {
+    for n in [256, 1024].map(|n| n / scale) {
+        let (spd, general) = (positive(1, n), random([1, n, n]));
+        let work = || Work::Matrices(1.0);
+        bench.row(&format!("cholesky {n}×{n}"), work(), || {
+            cholesky(spd.clone()).expect("factors");
+        });
+        bench.row(&format!("qr {n}×{n}"), work(), || drop(qr(general.clone()).expect("factors")));
+        bench.row(&format!("solve {n}×{n}"), work(), || {
+            solve(spd.clone(), general.clone()).expect("a solution");
+        });
+        bench.row(&format!("eigh {n}×{n}"), work(), || drop(eigh(spd.clone()).expect("factors")));
+        bench.row(&format!("svd {n}×{n}"), work(), || drop(svd(general.clone()).expect("factors")));
+    }
+}
+
+/// Products of blocks of random sizes, and a transposed copy.
+fn blocks(bench: &Bench, scale: usize) {
+    let client = client();
+    let mut state = 1u64;
+    let mut size = |least: usize, most: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        least + (state >> 33) as usize % (most - least + 1)
+    };
+    for (count, least, most) in [(500, 8, 96), (2000, 4, 32), (64, 128, 512)] {
+        let (mut lens, mut sums, mut pairs) = ([0; 3], Vec::new(), 0.0);
+        for _ in 0..count / scale {
+            let [m, k, n] = [size(least, most), size(least, most), size(least, most)];
+            let [a, b, c] = [[0, k], [1, n], [2, n]].map(|[i, columns]| FlatMatrix {
+                offset: lens[i],
+                strides: [columns, 1],
+            });
+            sums.push(BlockSum {
+                to: c,
+                sizes: [m, n],
+                terms: vec![BlockTerm { factors: [a, b], steps: k }],
+            });
+            lens = [lens[0] + m * k, lens[1] + k * n, lens[2] + m * n];
+            pairs += (m * k * n) as f64;
+        }
+        let [a, b, c] = lens.map(|len| random([len]));
+        let of = BlockProducts { len: lens[2], sums, tables: Default::default() };
+        let table = ProductTable::new(&client, &of).expect("a table");
+        let name = format!("{} blocks of {least} to {most}", count / scale);
+        bench.row(&name, Work::Pairs(pairs), || {
+            block_products(&client, [operand(&a), operand(&b)], &table, operand(&c))
+                .expect("products");
+        });
+    }
+    let n = 8192 / scale;
+    let copy = BlockCopy {
+        offsets: [0, 0],
+        negative: false,
+        axes: vec![[n, 1, n], [n, n, 1]],
+    };
+    let table = CopyTable::new(&client, &[copy]).expect("a table");
+    let [x, y] = [random([n * n]), random([n * n])];
+    bench.row(&format!("transposed copy {n}×{n}"), Work::Bytes(8.0 * (n * n) as f64), || {
+        block_copies(&client, operand(&x), &table, operand(&y)).expect("copies");
     });
 }
 
@@ -183,8 +309,11 @@ fn main() {
         "ms",
         "rate"
     );
+    tiles(&bench, scale);
     products(&bench, scale);
     scans(&bench, scale);
     factorisations(&bench, scale);
+    large(&bench, scale);
+    blocks(&bench, scale);
     graded(&bench, scale);
 }

@@ -3,11 +3,17 @@
 #[cfg(feature = "cuda")]
 pub use burn::backend::{Cuda as Fused, cuda::CudaDevice as CardDevice};
 #[cfg(not(feature = "cuda"))]
-pub use burn::backend::{Wgpu as Fused, wgpu::WgpuDevice as CardDevice};
+pub use burn::backend::{
+    Wgpu as Fused,
+    wgpu::{WgpuDevice as CardDevice, WgpuRuntime as Runtime},
+};
+#[cfg(feature = "cuda")]
+pub use cubecl::cuda::CudaRuntime as Runtime;
+
+#[cfg(feature = "cuda")]
+type Bool = u8;
+#[cfg(not(feature = "cuda"))]
+type Bool = u32;
 
 /// The backend within [`Fused`].
-#[cfg(feature = "cuda")]
-pub type Card = burn_cubecl::CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;
-/// The backend within [`Fused`].
-#[cfg(not(feature = "cuda"))]
-pub type Card = burn_cubecl::CubeBackend<burn::backend::wgpu::WgpuRuntime, f32, i32, u32>;
+pub type Card = burn_cubecl::CubeBackend<Runtime, f32, i32, Bool>;

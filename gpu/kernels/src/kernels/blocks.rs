@@ -2,6 +2,9 @@
 
 use cubecl::prelude::*;
 
+use super::product::Standard;
+use super::tile::{Four, accumulate, load_left, load_right, store_left, store_right};
+
 /// Integers per tile, per matrix of the result, per term and per copy in the tables of both kernels.
 pub(crate) const TILE: usize = 3;
 pub(crate) const SUM: usize = 7;
@@ -26,9 +29,9 @@ fn word(table: &Tensor<i32>, at: usize) -> usize {
 /// term    offset and strides of A, offset and strides of B, number of steps
 /// ```
 #[cube(launch_unchecked)]
-pub(crate) fn block_product_kernel<E: Float, F: Float>(
-    a: &Tensor<E>,
-    b: &Tensor<E>,
+pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
+    a: &Tensor<Vector<E, N>>,
+    b: &Tensor<Vector<E, N>>,
     table: &Tensor<i32>,
     c: &mut Tensor<E>,
     tiles: usize,
@@ -48,10 +51,9 @@ pub(crate) fn block_product_kernel<E: Float, F: Float>(
     let wide = comptime!(bn / tn);
     let high = comptime!(bm / tm);
     let units = comptime!(wide * high);
-    let a_loads = comptime!(bm * bk / units);
-    let b_loads = comptime!(bk * bn / units);
-    // One column more, so that units of a column of the tile use different banks.
-    let pitch = comptime!(bk + 1);
+    let steps = comptime!(bk / 4);
+    let columns = comptime!(bn / 4);
+    let vectors = comptime!(tn / 4);
 
     let tile = CUBE_POS * TILE;
     let sum = sums + word(table, tile) * SUM;
@@ -64,12 +66,15 @@ pub(crate) fn block_product_kernel<E: Float, F: Float>(
     let x = unit % wide;
     let y = unit / wide;
 
-    let mut sa = SharedMemory::<F>::new(comptime!(bm * (bk + 1)));
-    let mut sb = SharedMemory::<F>::new(comptime!(bk * bn));
-    let mut totals = Array::<F>::new(comptime!(tm * tn));
+    let zero = F::new(0.0);
+    let mut sa = SharedMemory::<Vector<F, Four>>::new(comptime!(bm * (steps + 1)));
+    let mut sb = SharedMemory::<Vector<F, Four>>::new(comptime!(bk * (columns + 1)));
+    let mut next_a = Array::<Vector<F, Four>>::new(comptime!(bm * steps / units));
+    let mut next_b = Array::<Vector<F, Four>>::new(comptime!(bk * columns / units));
+    let mut totals = Array::<Vector<F, Four>>::new(comptime!(tm * vectors));
     #[unroll]
-    for i in 0..comptime!(tm * tn) {
-        totals[i] = F::new(0.0);
+    for i in 0..comptime!(tm * vectors) {
+        totals[i] = Vector::<F, Four>::new(zero);
     }
 
     let mut term = word(table, sum + 5);
@@ -82,49 +87,46 @@ pub(crate) fn block_product_kernel<E: Float, F: Float>(
         let k = word(table, at + 6);
         let a0 = word(table, at) + row0 * a_row;
         let b0 = word(table, at + 3) + column0 * b_column;
-        // Neighbouring units read neighbouring elements.
         let a_along_k = a_column <= a_row;
         let b_along_n = b_column <= b_row;
         let mut k0 = 0usize;
         while k0 < k {
-            #[unroll]
-            for i in 0..a_loads {
-                let e = unit + i * units;
-                let row = select(a_along_k, e / bk, e % bm);
-                let step = select(a_along_k, e % bk, e / bm);
-                let inside = row0 + row < m && k0 + step < k;
-                let from = a0 + row * a_row + (k0 + step) * a_column;
-                let value = F::cast_from(a[select(inside, from, 0)]);
-                sa[row * pitch + step] = select(inside, value, F::new(0.0));
-            }
-            #[unroll]
-            for i in 0..b_loads {
-                let e = unit + i * units;
-                let step = select(b_along_n, e / bn, e % bk);
-                let column = select(b_along_n, e % bn, e / bk);
-                let inside = k0 + step < k && column0 + column < n;
-                let from = b0 + (k0 + step) * b_row + column * b_column;
-                let value = F::cast_from(b[select(inside, from, 0)]);
-                sb[step * bn + column] = select(inside, value, F::new(0.0));
-            }
+            load_left::<E, F, N>(
+                &mut next_a,
+                a,
+                a0 + k0 * a_column,
+                a_row,
+                a_column,
+                m - row0,
+                k - k0,
+                zero,
+                unit,
+                a_along_k,
+                bm,
+                steps,
+                units,
+            );
+            load_right::<E, F, N>(
+                &mut next_b,
+                b,
+                b0 + k0 * b_row,
+                b_row,
+                b_column,
+                k - k0,
+                n - column0,
+                zero,
+                unit,
+                b_along_n,
+                bk,
+                columns,
+                units,
+            );
+            store_left::<F>(&mut sa, &next_a, unit, a_along_k, bm, steps, units);
+            store_right::<F>(&mut sb, &next_b, unit, b_along_n, bk, columns, units);
             sync_cube();
-            #[unroll(unroll)]
-            for step in 0..bk {
-                let mut left = Array::<F>::new(tm);
-                #[unroll]
-                for i in 0..tm {
-                    left[i] = sa[(y + i * high) * pitch + step];
-                }
-                #[unroll]
-                for j in 0..tn {
-                    let right = sb[step * bn + x + j * wide];
-                    #[unroll]
-                    for i in 0..tm {
-                        let slot = comptime!(i * tn + j);
-                        totals[slot] = left[i] * right + totals[slot];
-                    }
-                }
-            }
+            accumulate::<F, Standard>(
+                &mut totals, &sa, &sb, x, y, wide, high, tm, vectors, steps, unroll, false,
+            );
             sync_cube();
             k0 += bk;
         }
@@ -138,11 +140,14 @@ pub(crate) fn block_product_kernel<E: Float, F: Float>(
     for i in 0..tm {
         let row = row0 + y + i * high;
         #[unroll]
-        for j in 0..tn {
-            let column = column0 + x + j * wide;
-            if row < m && column < n {
-                c[to + row * c_row + column * c_column] =
-                    E::cast_from(totals[comptime!(i * tn + j)]);
+        for j in 0..vectors {
+            let total = totals[comptime!(i * vectors + j)];
+            #[unroll]
+            for l in 0..4usize {
+                let column = column0 + 4 * (x + j * wide) + l;
+                if row < m && column < n {
+                    c[to + row * c_row + column * c_column] = E::cast_from(total[l]);
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Maximum and minimum of lanes with their indices, and the first NaN.
+//! Maximum and minimum of lanes with their indices.
 
 use cubecl::prelude::*;
 
@@ -76,31 +76,4 @@ pub(crate) fn extreme_kernel<F: Float>(
             values[lane] = best;
         }
     }
-}
-
-/// Index of the first NaN of each lane, or `n` if it contains none; one unit per lane.
-#[cube(launch_unchecked)]
-pub(crate) fn first_nan_kernel<F: Float>(
-    x: &Tensor<F>,
-    places: &mut Tensor<i32>,
-    all: usize,
-    inner: usize,
-    n: usize,
-    outer_stride: usize,
-    inner_stride: usize,
-    stride: usize,
-    #[define(F)] _dtype: StorageType,
-) {
-    let lane = ABSOLUTE_POS;
-    if lane >= all {
-        terminate!();
-    }
-    let base = (lane / inner) * outer_stride + (lane % inner) * inner_stride;
-    let mut at = n;
-    for t in 0..n {
-        if at == n && is_nan::<F>(x[base + t * stride]) {
-            at = t;
-        }
-    }
-    places[lane] = at as i32;
 }

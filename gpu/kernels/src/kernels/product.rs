@@ -2,25 +2,61 @@
 
 use cubecl::prelude::*;
 
+use super::is_nan;
+use super::tile::{
+    Four, accumulate, has_nan, left_place, load_left, load_right, right_place, store_left, store_right,
+};
+
 /// ⊗ and ⊕ of a semiring. A term that is NaN, such as −∞ + ∞, is ignored, because the zero of the semiring absorbs.
 #[cube]
 pub(crate) trait Ring: 'static + Send + Sync {
+    /// `sum ⊕ a ⊗ b` of four elements. With `native`, extrema are those of the device, which must ignore NaN; of equal
+    /// zeros of different sign either is the result.
+    fn add<F: Float>(
+        sum: Vector<F, Four>,
+        a: Vector<F, Four>,
+        b: Vector<F, Four>,
+        #[comptime] native: bool,
+    ) -> Vector<F, Four>;
     /// `a ⊗ b`.
     fn term<F: Float>(a: F, b: F) -> F;
-    /// `sum ⊕ term`.
-    fn join<F: Float>(sum: F, term: F) -> F;
     /// Returns true if the term replaces the sum.
     fn wins<F: Float>(sum: F, term: F) -> bool;
+}
+
+/// The larger one, and `x` if `y` is NaN.
+#[cube]
+fn larger<F: Float>(
+    x: Vector<F, Four>,
+    y: Vector<F, Four>,
+    #[comptime] native: bool,
+) -> Vector<F, Four> {
+    if comptime!(native) { max(x, y) } else { select_many(y.greater_than(x), y, x) }
+}
+
+/// The smaller one, and `x` if `y` is NaN.
+#[cube]
+fn smaller<F: Float>(
+    x: Vector<F, Four>,
+    y: Vector<F, Four>,
+    #[comptime] native: bool,
+) -> Vector<F, Four> {
+    if comptime!(native) { min(x, y) } else { select_many(y.less_than(x), y, x) }
 }
 
 pub(crate) struct Standard;
 #[cube]
 impl Ring for Standard {
+    fn add<F: Float>(
+        sum: Vector<F, Four>,
+        a: Vector<F, Four>,
+        b: Vector<F, Four>,
+        #[comptime] _native: bool,
+    ) -> Vector<F, Four> {
+        sum + a * b
+    }
     fn term<F: Float>(a: F, b: F) -> F {
         a * b
-    }
-    fn join<F: Float>(sum: F, term: F) -> F {
-        sum + term
     }
     fn wins<F: Float>(sum: F, term: F) -> bool {
         term > sum
@@ -30,11 +66,16 @@ impl Ring for Standard {
 pub(crate) struct MaxPlus;
 #[cube]
 impl Ring for MaxPlus {
+    fn add<F: Float>(
+        sum: Vector<F, Four>,
+        a: Vector<F, Four>,
+        b: Vector<F, Four>,
+        #[comptime] native: bool,
+    ) -> Vector<F, Four> {
+        larger::<F>(sum, a + b, native)
+    }
     fn term<F: Float>(a: F, b: F) -> F {
         a + b
-    }
-    fn join<F: Float>(sum: F, term: F) -> F {
-        select(term > sum, term, sum)
     }
     fn wins<F: Float>(sum: F, term: F) -> bool {
         term > sum
@@ -44,11 +85,16 @@ impl Ring for MaxPlus {
 pub(crate) struct MinPlus;
 #[cube]
 impl Ring for MinPlus {
+    fn add<F: Float>(
+        sum: Vector<F, Four>,
+        a: Vector<F, Four>,
+        b: Vector<F, Four>,
+        #[comptime] native: bool,
+    ) -> Vector<F, Four> {
+        smaller::<F>(sum, a + b, native)
+    }
     fn term<F: Float>(a: F, b: F) -> F {
         a + b
-    }
-    fn join<F: Float>(sum: F, term: F) -> F {
-        select(term < sum, term, sum)
     }
     fn wins<F: Float>(sum: F, term: F) -> bool {
         term < sum
@@ -58,11 +104,16 @@ impl Ring for MinPlus {
 pub(crate) struct MaxMul;
 #[cube]
 impl Ring for MaxMul {
+    fn add<F: Float>(
+        sum: Vector<F, Four>,
+        a: Vector<F, Four>,
+        b: Vector<F, Four>,
+        #[comptime] native: bool,
+    ) -> Vector<F, Four> {
+        larger::<F>(sum, a * b, native)
+    }
     fn term<F: Float>(a: F, b: F) -> F {
         a * b
-    }
-    fn join<F: Float>(sum: F, term: F) -> F {
-        select(term > sum, term, sum)
     }
     fn wins<F: Float>(sum: F, term: F) -> bool {
         term > sum
@@ -72,57 +123,44 @@ impl Ring for MaxMul {
 pub(crate) struct MaxMin;
 #[cube]
 impl Ring for MaxMin {
+    fn add<F: Float>(
+        sum: Vector<F, Four>,
+        a: Vector<F, Four>,
+        b: Vector<F, Four>,
+        #[comptime] native: bool,
+    ) -> Vector<F, Four> {
+        larger::<F>(sum, smaller::<F>(a, b, native), native)
+    }
     fn term<F: Float>(a: F, b: F) -> F {
         select(b < a, b, a)
     }
-    fn join<F: Float>(sum: F, term: F) -> F {
-        select(term > sum, term, sum)
-    }
     fn wins<F: Float>(sum: F, term: F) -> bool {
         term > sum
     }
 }
 
-/// (log-sum-exp, +): `sum` is the largest term so far, and [`part`] the weight of a term relative to it.
-pub(crate) struct LogSumExp;
+/// Records the block in which a line has its first NaN. Units of a cube that write one flag write the same number.
 #[cube]
-impl Ring for LogSumExp {
-    fn term<F: Float>(a: F, b: F) -> F {
-        a + b
-    }
-    fn join<F: Float>(sum: F, term: F) -> F {
-        select(term > sum, term, sum)
-    }
-    fn wins<F: Float>(sum: F, term: F) -> bool {
-        term > sum
+fn record(flags: &mut SharedMemory<i32>, line: usize, block: i32) {
+    if flags[line] < 0 {
+        flags[line] = block;
     }
 }
 
-/// `exp(term − most)` for `most ≥ term`: 1 for equal numbers, including +∞, and 0 for terms of −∞ and NaN, such as
-/// −∞ + ∞.
-#[cube]
-pub(super) fn part<F: Float>(term: F, most: F, zero: F) -> F {
-    let ratio = select(term == most, F::new(1.0), (term - most).exp());
-    select(term > zero, ratio, F::new(0.0))
-}
-
-/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`. A cube computes a tile of `bm × bn`, a unit `tm × tn` elements, with
-/// `bk` steps at a time in shared memory. Elements are stored as E and computed as F.
+/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`. A cube computes a tile of `bm × bn`, a unit `tm × tn` elements, with a
+/// block of `bk` steps at a time in shared memory; it loads the next block while it computes. Elements are stored as E
+/// and computed as F. Operands whose vectors have four elements are read in whole vectors.
 ///
-/// With `track`, `places` receives the first k whose term equals the sum, and `k` if the sum is the zero of the
-/// semiring. With `mask`, sums are NaN if `rows` or `columns` contain the index of a first NaN.
+/// With `mask`, sums over lines with NaN are NaN.
 ///
-/// With `shared`, over log-sum-exp, one pass computes the largest term and `Σ exp(t − it)`. With `track` as well,
-/// both are written to `parts[β, m, n, 2]`.
+/// With `track`, `places` receives the block of the first term that equals the sum, −1 if the sum is the zero of the
+/// semiring, and −2 − i if i is the block of the first NaN. [`place_kernel`] replaces them by indices of steps.
 #[cube(launch_unchecked)]
-pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
-    a: &Tensor<E>,
-    b: &Tensor<E>,
-    rows: &Tensor<i32>,
-    columns: &Tensor<i32>,
+pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
+    a: &Tensor<Vector<E, NA>>,
+    b: &Tensor<Vector<E, NB>>,
     c: &mut Tensor<E>,
     places: &mut Tensor<i32>,
-    parts: &mut Tensor<F>,
     tiles: usize,
     m: usize,
     k: usize,
@@ -141,11 +179,11 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     #[comptime] tm: usize,
     #[comptime] tn: usize,
     #[comptime] track: bool,
-    #[comptime] shared: bool,
     #[comptime] mask: bool,
     #[comptime] a_along_k: bool,
     #[comptime] b_along_n: bool,
     #[comptime] unroll: bool,
+    #[comptime] native: bool,
     #[define(E, F)] _dtypes: [StorageType; 2],
 ) {
     if CUBE_POS >= tiles {
@@ -154,10 +192,11 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     let wide = comptime!(bn / tn);
     let high = comptime!(bm / tm);
     let units = comptime!(wide * high);
-    let a_loads = comptime!(bm * bk / units);
-    let b_loads = comptime!(bk * bn / units);
-    // One column more, so that units of a column of the tile use different banks.
-    let pitch = comptime!(bk + 1);
+    let steps = comptime!(bk / 4);
+    let columns = comptime!(bn / 4);
+    let vectors = comptime!(tn / 4);
+    let a_loads = comptime!(bm * steps / units);
+    let b_loads = comptime!(bk * columns / units);
 
     let across = (n + bn - 1) / bn;
     let down = (m + bm - 1) / bm;
@@ -168,117 +207,235 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     let x = unit % wide;
     let y = unit / wide;
     let zero = zero.get::<F>();
+    let a0 = batch * a_batch + row0 * a_row;
+    let b0 = batch * b_batch + column0 * b_column;
+    let rows_left = m - row0;
+    let columns_left = n - column0;
 
-    let mut sa = SharedMemory::<F>::new(comptime!(bm * (bk + 1)));
-    let mut sb = SharedMemory::<F>::new(comptime!(bk * bn));
-    let mut sums = Array::<F>::new(comptime!(tm * tn));
-    let mut at = Array::<u32>::new(comptime!(if track { tm * tn } else { 1 }));
-    let mut totals = Array::<F>::new(comptime!(if shared { tm * tn } else { 1 }));
+    let mut sa = SharedMemory::<Vector<F, Four>>::new(comptime!(bm * (steps + 1)));
+    let mut sb = SharedMemory::<Vector<F, Four>>::new(comptime!(bk * (columns + 1)));
+    let mut row_flags = SharedMemory::<i32>::new(comptime!(if mask { bm } else { 1 }));
+    let mut column_flags = SharedMemory::<i32>::new(comptime!(if mask { bn } else { 1 }));
+    let mut next_a = Array::<Vector<F, Four>>::new(a_loads);
+    let mut next_b = Array::<Vector<F, Four>>::new(b_loads);
+    let mut sums = Array::<Vector<F, Four>>::new(comptime!(tm * vectors));
+    let mut before =
+        Array::<Vector<F, Four>>::new(comptime!(if track { tm * vectors } else { 1 }));
+    let mut at = Array::<i32>::new(comptime!(if track { tm * tn } else { 1 }));
     #[unroll]
-    for i in 0..comptime!(tm * tn) {
-        sums[i] = zero;
-        if comptime!(track) {
-            at[i] = k as u32;
-        }
-        if comptime!(shared) {
-            totals[i] = F::new(0.0);
+    for i in 0..comptime!(tm * vectors) {
+        sums[i] = Vector::<F, Four>::new(zero);
+    }
+    if comptime!(track) {
+        #[unroll]
+        for i in 0..comptime!(tm * tn) {
+            at[i] = -1;
         }
     }
-
-    let mut k0 = 0usize;
-    while k0 < k {
-        #[unroll]
-        for i in 0..a_loads {
-            let e = unit + i * units;
-            let row = if comptime!(a_along_k) { e / bk } else { e % bm };
-            let step = if comptime!(a_along_k) { e % bk } else { e / bm };
-            let inside = row0 + row < m && k0 + step < k;
-            let from = batch * a_batch + (row0 + row) * a_row + (k0 + step) * a_column;
-            let value = F::cast_from(a[select(inside, from, 0)]);
-            sa[row * pitch + step] = select(inside, value, zero);
+    if comptime!(mask) {
+        let mut line = unit;
+        while line < bm {
+            row_flags[line] = -1;
+            line += units;
         }
-        #[unroll]
-        for i in 0..b_loads {
-            let e = unit + i * units;
-            let step = if comptime!(b_along_n) { e / bn } else { e % bk };
-            let column = if comptime!(b_along_n) { e % bn } else { e / bk };
-            let inside = k0 + step < k && column0 + column < n;
-            let from = batch * b_batch + (k0 + step) * b_row + (column0 + column) * b_column;
-            let value = F::cast_from(b[select(inside, from, 0)]);
-            sb[step * bn + column] = select(inside, value, zero);
+        let mut line = unit;
+        while line < bn {
+            column_flags[line] = -1;
+            line += units;
         }
         sync_cube();
-        #[unroll(unroll)]
-        for step in 0..bk {
-            let mut left = Array::<F>::new(tm);
+    }
+
+    load_left::<E, F, NA>(
+        &mut next_a, a, a0, a_row, a_column, rows_left, k, zero, unit, a_along_k, bm, steps, units,
+    );
+    load_right::<E, F, NB>(
+        &mut next_b, b, b0, b_row, b_column, k, columns_left, zero, unit, b_along_n, bk, columns, units,
+    );
+    let mut k0 = 0usize;
+    let mut block = 0i32;
+    while k0 < k {
+        if comptime!(mask) {
             #[unroll]
-            for i in 0..tm {
-                left[i] = sa[(y + i * high) * pitch + step];
+            for i in 0..a_loads {
+                if has_nan::<F>(next_a[i]) {
+                    let place = left_place(unit + i * units, a_along_k, bm, steps);
+                    record(&mut row_flags, place.0, block);
+                }
             }
             #[unroll]
-            for j in 0..tn {
-                let right = sb[step * bn + x + j * wide];
-                #[unroll]
-                for i in 0..tm {
-                    let slot = comptime!(i * tn + j);
-                    let term = S::term::<F>(left[i], right);
-                    if comptime!(shared) {
-                        let higher = S::wins::<F>(sums[slot], term);
-                        let most = select(higher, term, sums[slot]);
-                        let ratio = part::<F>(select(higher, sums[slot], term), most, zero);
-                        let total = totals[slot];
-                        totals[slot] = select(higher, total * ratio + F::new(1.0), total + ratio);
-                        sums[slot] = most;
-                    } else if comptime!(track) {
-                        let wins = S::wins::<F>(sums[slot], term);
-                        sums[slot] = select(wins, term, sums[slot]);
-                        at[slot] = select(wins, (k0 + step) as u32, at[slot]);
-                    } else {
-                        sums[slot] = S::join::<F>(sums[slot], term);
+            for i in 0..b_loads {
+                let loaded = next_b[i];
+                if has_nan::<F>(loaded) {
+                    let place = right_place(unit + i * units, b_along_n, bk, columns);
+                    #[unroll]
+                    for l in 0..4usize {
+                        if is_nan::<F>(loaded[l]) {
+                            record(&mut column_flags, 4 * place.1 + l, block);
+                        }
                     }
                 }
             }
         }
+        store_left::<F>(&mut sa, &next_a, unit, a_along_k, bm, steps, units);
+        store_right::<F>(&mut sb, &next_b, unit, b_along_n, bk, columns, units);
         sync_cube();
         k0 += bk;
+        if k0 < k {
+            load_left::<E, F, NA>(
+                &mut next_a,
+                a,
+                a0 + k0 * a_column,
+                a_row,
+                a_column,
+                rows_left,
+                k - k0,
+                zero,
+                unit,
+                a_along_k,
+                bm,
+                steps,
+                units,
+            );
+            load_right::<E, F, NB>(
+                &mut next_b,
+                b,
+                b0 + k0 * b_row,
+                b_row,
+                b_column,
+                k - k0,
+                columns_left,
+                zero,
+                unit,
+                b_along_n,
+                bk,
+                columns,
+                units,
+            );
+        }
+        if comptime!(track) {
+            #[unroll]
+            for i in 0..comptime!(tm * vectors) {
+                before[i] = sums[i];
+            }
+        }
+        accumulate::<F, S>(
+            &mut sums, &sa, &sb, x, y, wide, high, tm, vectors, steps, unroll, native,
+        );
+        if comptime!(track) {
+            #[unroll]
+            for i in 0..comptime!(tm * vectors) {
+                let sum = sums[i];
+                let earlier = before[i];
+                #[unroll]
+                for l in 0..4usize {
+                    let slot = comptime!(4 * i + l);
+                    at[slot] = select(S::wins::<F>(earlier[l], sum[l]), block, at[slot]);
+                }
+            }
+        }
+        block += 1;
+        sync_cube();
     }
 
     #[unroll]
     for i in 0..tm {
-        let row = row0 + y + i * high;
+        let row = y + i * high;
         #[unroll]
-        for j in 0..tn {
-            let column = column0 + x + j * wide;
-            if row < m && column < n {
-                let slot = comptime!(i * tn + j);
-                let to = (batch * m + row) * n + column;
-                let mut sum = sums[slot];
-                let mut place = 0u32;
-                if comptime!(track) {
-                    place = at[slot];
-                }
-                let mut most = sum;
-                if comptime!(shared) {
-                    let infinite = sum == zero || sum == F::new(0.0) - zero;
-                    sum = select(infinite, sum, totals[slot].ln() + sum);
-                }
-                if comptime!(mask) {
-                    let by_row = rows[batch * m + row] as u32;
-                    let by_column = columns[batch * n + column] as u32;
-                    let first = select(by_column < by_row, by_column, by_row);
-                    let none = first >= k as u32;
-                    sum = select(none, sum, nan.get::<F>());
-                    most = select(none, most, nan.get::<F>());
-                    place = select(none, place, first);
-                }
-                c[to] = E::cast_from(sum);
-                if comptime!(track && shared) {
-                    parts[2 * to] = most;
-                    parts[2 * to + 1] = totals[slot];
-                } else if comptime!(track) {
-                    places[to] = place as i32;
+        for j in 0..vectors {
+            let sum = sums[comptime!(i * vectors + j)];
+            #[unroll]
+            for l in 0..4usize {
+                let column = 4 * (x + j * wide) + l;
+                if row < rows_left && column < columns_left {
+                    let to = (batch * m + row0 + row) * n + column0 + column;
+                    let mut value = sum[l];
+                    let mut place = 0i32;
+                    if comptime!(track) {
+                        place = at[comptime!(4 * (i * vectors + j) + l)];
+                    }
+                    if comptime!(mask) {
+                        let by_row = row_flags[row];
+                        let by_column = column_flags[column];
+                        let earlier = select(by_column < by_row, by_column, by_row);
+                        let later = select(by_column < by_row, by_row, by_column);
+                        let first = select(earlier < 0, later, earlier);
+                        value = select(first < 0, value, nan.get::<F>());
+                        place = select(first < 0, place, -2 - first);
+                    }
+                    c[to] = E::cast_from(value);
+                    if comptime!(track) {
+                        places[to] = place;
+                    }
                 }
             }
         }
     }
+}
+
+/// Replaces the blocks of `places`, which [`product_kernel`] has written, by indices of steps: that of the first term
+/// that no other one of the block exceeds, of the first NaN, or k for none. A unit computes one of them.
+///
+/// With `exact`, sums are not rounded, so the first term that equals the sum ends the search.
+#[cube(launch_unchecked)]
+pub(crate) fn place_kernel<E: Float, F: Float, S: Ring>(
+    a: &Tensor<E>,
+    b: &Tensor<E>,
+    c: &Tensor<E>,
+    places: &mut Tensor<i32>,
+    all: usize,
+    m: usize,
+    k: usize,
+    n: usize,
+    a_batch: usize,
+    a_row: usize,
+    a_column: usize,
+    b_batch: usize,
+    b_row: usize,
+    b_column: usize,
+    #[comptime] bk: usize,
+    #[comptime] exact: bool,
+    #[define(E, F)] _dtypes: [StorageType; 2],
+) {
+    let at = ABSOLUTE_POS;
+    if at >= all {
+        terminate!();
+    }
+    let row = at / n % m;
+    let from_a = at / (m * n) * a_batch + row * a_row;
+    let from_b = at / (m * n) * b_batch + at % n * b_column;
+    let block = places[at];
+    let with_nan = block < -1;
+    let mut found = k;
+    if block != -1 {
+        let mut step = select(with_nan, -2 - block, block) as usize * bk;
+        let end = select(step + bk < k, step + bk, k);
+        found = step;
+        let mut best = S::term::<F>(
+            F::cast_from(a[from_a + step * a_column]),
+            F::cast_from(b[from_b + step * b_row]),
+        );
+        let value = F::cast_from(c[at]);
+        while step < end {
+            let left = F::cast_from(a[from_a + step * a_column]);
+            let right = F::cast_from(b[from_b + step * b_row]);
+            let term = S::term::<F>(left, right);
+            if with_nan {
+                if is_nan::<F>(left) || is_nan::<F>(right) {
+                    found = step;
+                    step = end;
+                }
+            } else if comptime!(exact) {
+                if term == value {
+                    found = step;
+                    step = end;
+                }
+            } else if S::wins::<F>(best, term) || is_nan::<F>(best) {
+                best = term;
+                found = step;
+            }
+            step += 1;
+        }
+    }
+    places[at] = found as i32;
 }

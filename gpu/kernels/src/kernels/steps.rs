@@ -15,7 +15,7 @@
 use cubecl::prelude::*;
 
 use super::is_nan;
-use super::product::part;
+use super::log_sum::part;
 
 /// Composition of the steps of a scan.
 #[cube]

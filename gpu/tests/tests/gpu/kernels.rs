@@ -1,7 +1,9 @@
 //! Kernels without Burn: tiles, sizes, element types.
 
 use burn::tensor::{DType, Tensor, TensorData};
+use burn_cubecl::tensor::CubeTensor;
 use burn_t4a::ext::einsum::{MaxPlus, semiring_einsum};
+use burn_t4a_gpu_tests::Runtime;
 use t4a_cube::{CubeError, Operand, Semiring, Tile, product};
 
 use super::{Card, noise, tensor};
@@ -31,8 +33,9 @@ fn what_does_not_fit_is_refused_before_a_launch() {
     assert!(matches!(run(&x, &half, None), Err(CubeError::DType { .. })));
     let tiles = [
         ([16, 16, 16], [3, 2]),
-        ([16, 16, 0], [2, 2]),
-        ([16, 16, 1], [1, 1]),
+        ([16, 16, 0], [2, 4]),
+        ([16, 16, 1], [1, 4]),
+        ([64, 64, 16], [2, 2]),
         ([256, 256, 64], [8, 8]),
     ];
     for (sizes, unit) in tiles {
@@ -43,6 +46,90 @@ fn what_does_not_fit_is_refused_before_a_launch() {
     far.strides[0] = 1 << 31;
     let error = product(&client, Semiring::MaxPlus, [far, operand(turned)], false, None);
     assert!(matches!(error.map(|_| ()), Err(CubeError::TooLarge { .. })));
+}
+
+/// Sum and index of its first term, by a loop; a term that is NaN is ignored, and NaN in an operand is the sum.
+fn by_loop(of: Semiring, a: &[f32], b: &[f32]) -> (f32, i32) {
+    let (mut sum, mut place) = (of.zero() as f32, a.len() as i32);
+    for (k, (&a, &b)) in a.iter().zip(b).enumerate() {
+        if of != Semiring::Standard && (a.is_nan() || b.is_nan()) {
+            return (f32::NAN, k as i32);
+        }
+        let (term, wins) = match of {
+            Semiring::Standard => (sum + a * b, true),
+            Semiring::MaxPlus => (a + b, a + b > sum),
+            Semiring::MinPlus => (a + b, a + b < sum),
+            Semiring::MaxMul => (a * b, a * b > sum),
+            _ => (a.min(b), a.min(b) > sum),
+        };
+        if wins {
+            (sum, place) = (term, k as i32);
+        }
+    }
+    (sum, place)
+}
+
+/// Every tile, operands in both orientations, in whole vectors and not, with infinities and NaN.
+#[test]
+fn products_by_all_tiles() {
+    let semirings =
+        [Semiring::Standard, Semiring::MaxPlus, Semiring::MinPlus, Semiring::MaxMul, Semiring::MaxMin];
+    let mut case = 0;
+    for [batch, m, k, n] in [[2, 70, 37, 131], [1, 68, 72, 132], [3, 5, 3, 4]] {
+        for orientation in 0..4 {
+            for tile in [Tile::WIDE, Tile::LARGE, Tile::SMALL] {
+                case += 1;
+                let of = semirings[case % semirings.len()];
+                let operand_of = |rows: usize, columns: usize, turned: bool| {
+                    let mut x = super::steps(batch * rows * columns, case + rows);
+                    if of == Semiring::MaxMul {
+                        x.iter_mut().for_each(|x| *x = x.abs());
+                    } else if of != Semiring::Standard {
+                        x[rows] = f32::NEG_INFINITY;
+                        x[rows / 2] = f32::NAN;
+                    }
+                    match turned {
+                        true => tensor::<Card, 3>(&x, [batch, columns, rows]).swap_dims(1, 2),
+                        false => tensor::<Card, 3>(&x, [batch, rows, columns]),
+                    }
+                };
+                let a = operand_of(m, k, orientation % 2 == 1);
+                let b = operand_of(k, n, orientation >= 2);
+                let beside = a.clone().into_primitive().tensor();
+                let operands = [operand(a.clone()), operand(b.clone())];
+                let found = product(&beside.client, of, operands, true, Some(tile)).unwrap();
+                let values = floats(&beside, found.values);
+                let places = found.places.map(|x| integers(&beside, x));
+                let (a, b) = (super::numbers(a), super::numbers(b.swap_dims(1, 2)));
+                let mut expected = Vec::new();
+                for (i, row) in a.chunks(k).enumerate() {
+                    let columns = b[i / m * n * k..][..n * k].chunks(k);
+                    expected.extend(columns.map(|column| by_loop(of, row, column)));
+                }
+                let name = format!("{of:?} {tile:?} {batch} {m} {k} {n} {orientation}");
+                let sums: Vec<f32> = expected.iter().map(|x| x.0).collect();
+                super::assert_close(&values, &sums, 1e-6, &name);
+                if let Some(places) = places {
+                    let expected: Vec<i32> = expected.iter().map(|x| x.1).collect();
+                    assert_eq!(places, expected, "{name}");
+                }
+            }
+        }
+    }
+}
+
+fn read(beside: &CubeTensor<Runtime>, x: Operand) -> Vec<u8> {
+    beside.client.read_one(x.handle).unwrap().to_vec()
+}
+
+fn floats(beside: &CubeTensor<Runtime>, x: Operand) -> Vec<f32> {
+    let bytes = read(beside, x);
+    bytes.chunks(4).map(|x| f32::from_ne_bytes(x.try_into().unwrap())).collect()
+}
+
+fn integers(beside: &CubeTensor<Runtime>, x: Operand) -> Vec<i32> {
+    let bytes = read(beside, x);
+    bytes.chunks(4).map(|x| i32::from_ne_bytes(x.try_into().unwrap())).collect()
 }
 
 /// Element types that the device lacks are an error before the launch, which would end its server.

@@ -1,0 +1,207 @@
+//! Loads and steps of tiles of matrix products. Shared memory holds vectors of four elements: of consecutive steps for
+//! the left operand, of consecutive columns for the right one.
+
+use cubecl::prelude::*;
+
+use super::is_nan;
+use super::product::Ring;
+
+/// Elements per vector in shared memory.
+pub(crate) type Four = Const<4>;
+
+/// Elements `from + l * stride` for `l < left`, and `zero` for others.
+#[cube]
+pub(super) fn load<E: Numeric, F: Float, N: Size>(
+    x: &Tensor<Vector<E, N>>,
+    from: usize,
+    stride: usize,
+    left: usize,
+    zero: F,
+) -> Vector<F, Four> {
+    let mut loaded = Vector::<F, Four>::new(zero);
+    let width = N::value();
+    if comptime!(width == 4) {
+        // Consecutive elements, of which all or none are inside.
+        if left > 0 {
+            loaded = Vector::<F, Four>::cast_from(x[from / 4]);
+        }
+    } else {
+        #[unroll]
+        for l in 0..4 {
+            let inside = l < left;
+            let element = x[select(inside, from + l * stride, 0)];
+            loaded[l] = select(inside, F::cast_from(element[0]), zero);
+        }
+    }
+    loaded
+}
+
+/// `n − at`, and 0 if `at` is beyond n or `inside` is false.
+#[cube]
+pub(super) fn left(at: usize, n: usize, inside: bool) -> usize {
+    select(inside && at < n, n - at, 0)
+}
+
+/// Returns true if an element is NaN.
+#[cube]
+pub(super) fn has_nan<F: Float>(x: Vector<F, Four>) -> bool {
+    is_nan::<F>(x[0]) || is_nan::<F>(x[1]) || is_nan::<F>(x[2]) || is_nan::<F>(x[3])
+}
+
+/// Row and vector of steps of element `e` of the left tile. Neighbouring units read neighbouring elements: of a row if
+/// it is stored along k.
+#[cube]
+pub(super) fn left_place(
+    e: usize,
+    along: bool,
+    #[comptime] rows: usize,
+    #[comptime] steps: usize,
+) -> (usize, usize) {
+    (select(along, e / steps, e % rows), select(along, e % steps, e / rows))
+}
+
+/// Step and vector of columns of element `e` of the right tile, `along` if its rows are stored along n.
+#[cube]
+pub(super) fn right_place(
+    e: usize,
+    along: bool,
+    #[comptime] rows: usize,
+    #[comptime] columns: usize,
+) -> (usize, usize) {
+    (select(along, e / columns, e % rows), select(along, e % columns, e / rows))
+}
+
+/// Reads a unit's share of a left tile, whose first element is `a[from]` and which has `m` rows and `k` steps inside.
+#[cube]
+pub(super) fn load_left<E: Numeric, F: Float, N: Size>(
+    next: &mut Array<Vector<F, Four>>,
+    a: &Tensor<Vector<E, N>>,
+    from: usize,
+    row_stride: usize,
+    column_stride: usize,
+    m: usize,
+    k: usize,
+    zero: F,
+    unit: usize,
+    along: bool,
+    #[comptime] rows: usize,
+    #[comptime] steps: usize,
+    #[comptime] units: usize,
+) {
+    #[unroll]
+    for i in 0..comptime!(rows * steps / units) {
+        let (row, step) = left_place(unit + i * units, along, rows, steps);
+        let first = from + row * row_stride + 4 * step * column_stride;
+        let inside = left(4 * step, k, row < m);
+        next[i] = load::<E, F, N>(a, first, column_stride, inside, zero);
+    }
+}
+
+/// Reads a unit's share of a right tile, whose first element is `b[from]` and which has `k` steps and `n` columns
+/// inside.
+#[cube]
+pub(super) fn load_right<E: Numeric, F: Float, N: Size>(
+    next: &mut Array<Vector<F, Four>>,
+    b: &Tensor<Vector<E, N>>,
+    from: usize,
+    row_stride: usize,
+    column_stride: usize,
+    k: usize,
+    n: usize,
+    zero: F,
+    unit: usize,
+    along: bool,
+    #[comptime] rows: usize,
+    #[comptime] columns: usize,
+    #[comptime] units: usize,
+) {
+    #[unroll]
+    for i in 0..comptime!(rows * columns / units) {
+        let (step, column) = right_place(unit + i * units, along, rows, columns);
+        let first = from + step * row_stride + 4 * column * column_stride;
+        let inside = left(4 * column, n, step < k);
+        next[i] = load::<E, F, N>(b, first, column_stride, inside, zero);
+    }
+}
+
+/// Writes a unit's share of a left tile to shared memory.
+#[cube]
+pub(super) fn store_left<F: Float>(
+    tile: &mut SharedMemory<Vector<F, Four>>,
+    next: &Array<Vector<F, Four>>,
+    unit: usize,
+    along: bool,
+    #[comptime] rows: usize,
+    #[comptime] steps: usize,
+    #[comptime] units: usize,
+) {
+    #[unroll]
+    for i in 0..comptime!(rows * steps / units) {
+        let (row, step) = left_place(unit + i * units, along, rows, steps);
+        tile[row * comptime!(steps + 1) + step] = next[i];
+    }
+}
+
+/// Writes a unit's share of a right tile to shared memory.
+#[cube]
+pub(super) fn store_right<F: Float>(
+    tile: &mut SharedMemory<Vector<F, Four>>,
+    next: &Array<Vector<F, Four>>,
+    unit: usize,
+    along: bool,
+    #[comptime] rows: usize,
+    #[comptime] columns: usize,
+    #[comptime] units: usize,
+) {
+    #[unroll]
+    for i in 0..comptime!(rows * columns / units) {
+        let (step, column) = right_place(unit + i * units, along, rows, columns);
+        tile[step * comptime!(columns + 1) + column] = next[i];
+    }
+}
+
+/// Adds the products of the tiles in shared memory to the sums of a unit: rows `y + i * high`, vectors of columns
+/// `x + j * wide`, with `sums[i * vectors + j]`.
+///
+/// Rows of the left tile have `steps` vectors and one more, so that neighbouring rows use different banks; those of the
+/// right tile have `columns` vectors and one more.
+#[cube]
+pub(super) fn accumulate<F: Float, S: Ring>(
+    sums: &mut Array<Vector<F, Four>>,
+    sa: &SharedMemory<Vector<F, Four>>,
+    sb: &SharedMemory<Vector<F, Four>>,
+    x: usize,
+    y: usize,
+    #[comptime] wide: usize,
+    #[comptime] high: usize,
+    #[comptime] rows: usize,
+    #[comptime] vectors: usize,
+    #[comptime] steps: usize,
+    #[comptime] unroll: bool,
+    #[comptime] native: bool,
+) {
+    let pitch = comptime!(steps + 1);
+    let width = comptime!(wide * vectors + 1);
+    #[unroll(unroll)]
+    for step in 0..steps {
+        let mut lines = Array::<Vector<F, Four>>::new(rows);
+        #[unroll]
+        for i in 0..rows {
+            lines[i] = sa[(y + i * high) * pitch + step];
+        }
+        #[unroll]
+        for l in 0..4usize {
+            #[unroll]
+            for j in 0..vectors {
+                let right = sb[(4 * step + l) * width + x + j * wide];
+                #[unroll]
+                for i in 0..rows {
+                    let slot = comptime!(i * vectors + j);
+                    let line = lines[i];
+                    let left = Vector::<F, Four>::new(line[l]);
+                    sums[slot] = S::add::<F>(sums[slot], left, right, native);
+                }
+            }
+        }
+    }
+}
