@@ -7,7 +7,7 @@ use t4a_diff::array::{
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
 
-use super::{Bools, Floats, Indices, along, read, shape};
+use super::{Bools, Floats, Indices, along, common_size, empty_elements, read, shape};
 use crate::boundary::accept;
 use crate::ext::line::{T4aTensor, dtype, scatter_add};
 use crate::ext::operation::{Operand, Operations};
@@ -24,6 +24,9 @@ impl<B: Operations> Array for Floats<B> {
     }
     fn full(&self, sizes: &[usize], c: f64) -> Self {
         let (device, float) = (self.device(), self.float());
+        if sizes.contains(&0) {
+            return self.empty(sizes);
+        }
         Self(match c {
             0.0 => B::float_zeros(shape(sizes), &device, float),
             1.0 => B::float_ones(shape(sizes), &device, float),
@@ -39,16 +42,25 @@ impl<B: Operations> Array for Floats<B> {
         Indices(B::int_from_data(data.convert_dtype(self.ints().into()), &self.device()))
     }
     fn counting(&self, n: usize) -> Indices<B> {
-        Indices(B::int_arange(0..n as i64, &self.device(), self.ints()))
+        Indices(match n {
+            0 => B::int_empty(shape(&[0]), &self.device(), self.ints()),
+            n => B::int_arange(0..n as i64, &self.device(), self.ints()),
+        })
     }
     fn indicator(&self, flags: &Bools<B>) -> Self {
-        Self(B::bool_into_float(flags.0.clone(), self.float()))
+        match flags.0.shape().contains(&0) {
+            true => self.empty(&flags.0.shape()),
+            false => Self(B::bool_into_float(flags.0.clone(), self.float())),
+        }
     }
     fn detach(&self) -> Self {
         Self(B::float_detach(self.0.clone()))
     }
     fn elements(&self) -> Result<AnyTensor> {
-        read(B::float_into_data(self.0.clone()))
+        match self.is_empty() {
+            true => empty_elements(&self.0),
+            false => read(B::float_into_data(self.0.clone())),
+        }
     }
     fn apply<O: Operation>(
         op: &O,
@@ -65,87 +77,95 @@ impl<B: Operations> Array for Floats<B> {
         B::jvp(op, inputs, tracked)
     }
     fn add(&self, y: &Self) -> Self {
-        Self(B::float_add(self.0.clone(), y.0.clone()))
+        self.with(y, B::float_add)
     }
     fn sub(&self, y: &Self) -> Self {
-        Self(B::float_sub(self.0.clone(), y.0.clone()))
+        self.with(y, B::float_sub)
     }
     fn plus(self, y: &Self) -> Self {
-        Self(B::float_add(self.0, y.0.clone()))
+        if self.is_empty() || y.is_empty() {
+            self.add(y)
+        } else {
+            Self(B::float_add(self.0, y.0.clone()))
+        }
     }
     fn minus(self, y: &Self) -> Self {
-        Self(B::float_sub(self.0, y.0.clone()))
+        if self.is_empty() || y.is_empty() {
+            self.sub(y)
+        } else {
+            Self(B::float_sub(self.0, y.0.clone()))
+        }
     }
     fn mul(&self, y: &Self) -> Self {
-        Self(B::float_mul(self.0.clone(), y.0.clone()))
+        self.with(y, B::float_mul)
     }
     fn div(&self, y: &Self) -> Self {
-        Self(B::float_div(self.0.clone(), y.0.clone()))
+        self.with(y, B::float_div)
     }
     fn shift(&self, c: f64) -> Self {
-        Self(B::float_add_scalar(self.0.clone(), Scalar::Float(c)))
+        self.map(|x| B::float_add_scalar(x, Scalar::Float(c)))
     }
     fn scale(&self, c: f64) -> Self {
-        Self(B::float_mul_scalar(self.0.clone(), Scalar::Float(c)))
+        self.map(|x| B::float_mul_scalar(x, Scalar::Float(c)))
     }
     fn neg(&self) -> Self {
-        Self(B::float_neg(self.0.clone()))
+        self.map(B::float_neg)
     }
     fn recip(&self) -> Self {
-        Self(B::float_recip(self.0.clone()))
+        self.map(B::float_recip)
     }
     fn exp(&self) -> Self {
-        Self(B::float_exp(self.0.clone()))
+        self.map(B::float_exp)
     }
     fn ln(&self) -> Self {
-        Self(B::float_log(self.0.clone()))
+        self.map(B::float_log)
     }
     fn sqrt(&self) -> Self {
-        Self(B::float_sqrt(self.0.clone()))
+        self.map(B::float_sqrt)
     }
     fn pow(&self, p: f64) -> Self {
-        Self(B::float_powf_scalar(self.0.clone(), Scalar::Float(p)))
+        self.map(|x| B::float_powf_scalar(x, Scalar::Float(p)))
     }
     fn tanh(&self) -> Self {
-        Self(B::float_tanh(self.0.clone()))
+        self.map(B::float_tanh)
     }
     fn ln_1p(&self) -> Self {
-        Self(B::float_log1p(self.0.clone()))
+        self.map(B::float_log1p)
     }
     fn sin(&self) -> Self {
-        Self(B::float_sin(self.0.clone()))
+        self.map(B::float_sin)
     }
     fn cos(&self) -> Self {
-        Self(B::float_cos(self.0.clone()))
+        self.map(B::float_cos)
     }
     fn erf(&self) -> Self {
-        Self(B::float_erf(self.0.clone()))
+        self.map(B::float_erf)
     }
     fn abs(&self) -> Self {
-        Self(B::float_abs(self.0.clone()))
+        self.map(B::float_abs)
     }
     fn sign(&self) -> Self {
-        Self(B::float_sign(self.0.clone()))
+        self.map(B::float_sign)
     }
     fn equal(&self, y: &Self) -> Bools<B> {
         let [a, b] = self.broadcast(y);
-        Bools(B::float_equal(a, b, self.bools()))
+        self.compared(a, |a, bools| B::float_equal(a, b, bools))
     }
     fn greater(&self, y: &Self) -> Bools<B> {
         let [a, b] = self.broadcast(y);
-        Bools(B::float_greater(a, b, self.bools()))
+        self.compared(a, |a, bools| B::float_greater(a, b, bools))
     }
     fn equals(&self, c: f64) -> Bools<B> {
-        Bools(B::float_equal_elem(self.0.clone(), Scalar::Float(c), self.bools()))
+        self.compared(self.0.clone(), |x, bools| B::float_equal_elem(x, Scalar::Float(c), bools))
     }
     fn is_nan(&self) -> Bools<B> {
-        Bools(B::float_is_nan(self.0.clone(), self.bools()))
+        self.compared(self.0.clone(), B::float_is_nan)
     }
     fn replace(&self, flags: &Bools<B>, y: &Self) -> Self {
-        Self(B::float_mask_where(self.0.clone(), flags.0.clone(), y.0.clone()))
+        self.map(|x| B::float_mask_where(x, flags.0.clone(), y.0.clone()))
     }
     fn fill(&self, flags: &Bools<B>, c: f64) -> Self {
-        Self(B::float_mask_fill(self.0.clone(), flags.0.clone(), Scalar::Float(c)))
+        self.map(|x| B::float_mask_fill(x, flags.0.clone(), Scalar::Float(c)))
     }
     fn reshape(&self, sizes: &[usize]) -> Self {
         Self(B::float_reshape(self.0.clone(), shape(sizes)))
@@ -157,25 +177,39 @@ impl<B: Operations> Array for Floats<B> {
         Self(B::float_expand(self.0.clone(), shape(sizes)))
     }
     fn slice(&self, axis: usize, start: usize, len: usize, step: usize) -> Self {
-        Self(B::float_slice(self.0.clone(), &along(axis, start, len, step)))
+        let mut sizes = self.shape();
+        sizes[axis] = len;
+        match sizes.contains(&0) {
+            true => self.empty(&sizes),
+            false => Self(B::float_slice(self.0.clone(), &along(axis, start, len, step))),
+        }
     }
     fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self {
         let mut sizes = self.shape();
         let len = std::mem::replace(&mut sizes[axis], size);
         let zeros = self.full(&sizes, 0.0).0;
+        if self.is_empty() {
+            return Self(zeros);
+        }
         Self(B::float_slice_assign(zeros, &along(axis, start, len, step), self.0.clone()))
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
-        Self(B::float_cat(arrays.iter().map(|x| x.0.clone()).collect(), axis))
+        let whole: Vec<_> = arrays.iter().filter(|x| !x.is_empty()).map(|x| x.0.clone()).collect();
+        if whole.is_empty() {
+            let mut sizes = arrays[0].shape();
+            sizes[axis] = arrays.iter().map(|x| x.shape()[axis]).sum();
+            return arrays[0].empty(&sizes);
+        }
+        Self(B::float_cat(whole, axis))
     }
     fn flip(&self, axes: &[usize]) -> Self {
-        Self(B::float_flip(self.0.clone(), axes))
+        self.map(|x| B::float_flip(x, axes))
     }
     fn sum(&self, axis: usize) -> Self {
-        Self(B::float_sum_dim(self.0.clone(), axis))
+        self.reduce(axis, 0.0, B::float_sum_dim)
     }
     fn mean(&self, axis: usize) -> Self {
-        Self(B::float_mean_dim(self.0.clone(), axis))
+        self.reduce(axis, f64::NAN, B::float_mean_dim)
     }
     fn max(&self, axis: usize) -> Self {
         B::array_extreme(self, axis, false)
@@ -193,13 +227,27 @@ impl<B: Operations> Array for Floats<B> {
         B::array_cumsum(self, axis)
     }
     fn gather(&self, axis: usize, index: &Indices<B>) -> Self {
-        Self(B::float_gather(axis, self.0.clone(), index.0.clone()))
+        match index.0.shape().contains(&0) {
+            true => self.empty(&index.0.shape()),
+            false => Self(B::float_gather(axis, self.0.clone(), index.0.clone())),
+        }
     }
     fn scatter_add(&self, axis: usize, index: &Indices<B>, y: &Self) -> Self {
-        Self(scatter_add::<B>(axis, self.0.clone(), index.0.clone(), y.0.clone()))
+        match y.is_empty() {
+            true => self.clone(),
+            false => Self(scatter_add::<B>(axis, self.0.clone(), index.0.clone(), y.0.clone())),
+        }
     }
     fn matmul(&self, y: &Self) -> Self {
-        B::array_matmul(self, y)
+        if !self.is_empty() && !y.is_empty() {
+            return B::array_matmul(self, y);
+        }
+        let ([mut sizes, others], rank) = ([self.shape(), y.shape()], self.0.shape().rank());
+        sizes.iter_mut().zip(&others).take(rank - 2).for_each(|(a, &b)| {
+            *a = common_size(*a, b);
+        });
+        sizes[rank - 1] = others[rank - 1];
+        self.full(&sizes, 0.0)
     }
     fn recurrence(
         &self,

@@ -260,7 +260,8 @@ pub fn log_sum_cotangents<R: Runtime>(
     let all = elements(KERNEL, &[batch, m, n, 2])? / 2;
     if all == 0 || k == 0 {
         // Sums of no terms.
-        let zeros = |x: Operand, y: Operand| product(client, Semiring::Standard, [x, y], false, None);
+        let zeros =
+            |x: Operand, y: Operand| product(client, Semiring::Standard, [x, y], false, None);
         let empty = |shape: [usize; 3]| Operand::empty(client, &shape, a.dtype);
         let left = zeros(empty([batch, m, 0]), empty([batch, 0, k]))?;
         let right = zeros(empty([batch, k, 0]), empty([batch, 0, n]))?;

@@ -235,8 +235,7 @@ impl<R: Runtime> Call<'_, R> {
         let shape = [batch, m, n];
         let values = Operand::empty(client, &shape, dtype);
         let places = Operand::empty(client, if track { &shape } else { &[1] }, index);
-        let result =
-            Product { values: values.clone(), places: track.then(|| places.clone()) };
+        let result = Product { values: values.clone(), places: track.then(|| places.clone()) };
         if batch * m * n == 0 {
             return Ok(result);
         }

@@ -105,7 +105,9 @@ fn tiles(bench: &Bench, scale: usize) {
         let others = [([64, 128, 16], [4, 8]), ([128, 64, 16], [8, 4]), ([128, 128, 16], [8, 8])];
         let others = others.map(|(sizes, unit)| Tile { sizes, unit });
         for tile in [Tile::WIDE, Tile::LARGE].into_iter().chain(others) {
-            for (semiring, name) in [(Semiring::MaxPlus, "max-plus"), (Semiring::Standard, "sum-product")] {
+            for (semiring, name) in
+                [(Semiring::MaxPlus, "max-plus"), (Semiring::Standard, "sum-product")]
+            {
                 for places in [false, true] {
                     if places && semiring == Semiring::Standard {
                         continue;
@@ -115,7 +117,8 @@ fn tiles(bench: &Bench, scale: usize) {
                     let name = format!("tile {bm}×{bn}×{bk} {tm}×{tn} {name} {n}{kind}");
                     bench.row(&name, Work::Pairs((n as f64).powi(3)), || {
                         let operands = [operand(&a), operand(&b)];
-                        product(&client, semiring, operands, places, Some(tile)).expect("a product");
+                        product(&client, semiring, operands, places, Some(tile))
+                            .expect("a product");
                     });
                 }
             }
@@ -168,7 +171,9 @@ fn products(bench: &Bench, scale: usize) {
 }
 
 fn scans(bench: &Bench, scale: usize) {
-    for [n, width] in [[1000, 256], [1000, 8192], [131_072, 16], [131_072, 1], [100_000, 64]].map(|[n, w]| [n / scale, w]) {
+    for [n, width] in [[1000, 256], [1000, 8192], [131_072, 16], [131_072, 1], [100_000, 64]]
+        .map(|[n, w]| [n / scale, w])
+    {
         let [a, b] = [random([n, width]), random([n, width])];
         let bytes = 4.0 * (n * width) as f64;
         bench.row(&format!("recurrence {n}×{width}"), Work::Bytes(3.0 * bytes), || {
@@ -184,7 +189,9 @@ fn scans(bench: &Bench, scale: usize) {
                 h.expect("states").sum().backward();
             },
         );
-        for (of, name) in [(Running::Sum, "sum"), (Running::Max, "max"), (Running::LogSumExp, "log-sum-exp")] {
+        for (of, name) in
+            [(Running::Sum, "sum"), (Running::Max, "max"), (Running::LogSumExp, "log-sum-exp")]
+        {
             let name = format!("cumulative {name} {n}×{width}");
             bench.row(&name, Work::Bytes(2.0 * bytes), || {
                 cumulative(of, a.clone(), 0, false).expect("numbers");
@@ -224,7 +231,8 @@ fn large(bench: &Bench, scale: usize) {
             solve(spd.clone(), general.clone()).expect("a solution");
         });
         bench.row(&format!("eigh {n}×{n}"), work(), || drop(eigh(spd.clone()).expect("factors")));
-        bench.row(&format!("svd {n}×{n}"), work(), || drop(svd(general.clone()).expect("factors")));
+        bench
+            .row(&format!("svd {n}×{n}"), work(), || drop(svd(general.clone()).expect("factors")));
     }
 }
 
@@ -240,10 +248,8 @@ fn blocks(bench: &Bench, scale: usize) {
         let (mut lens, mut sums, mut pairs) = ([0; 3], Vec::new(), 0.0);
         for _ in 0..count / scale {
             let [m, k, n] = [size(least, most), size(least, most), size(least, most)];
-            let [a, b, c] = [[0, k], [1, n], [2, n]].map(|[i, columns]| FlatMatrix {
-                offset: lens[i],
-                strides: [columns, 1],
-            });
+            let [a, b, c] = [[0, k], [1, n], [2, n]]
+                .map(|[i, columns]| FlatMatrix { offset: lens[i], strides: [columns, 1] });
             sums.push(BlockSum {
                 to: c,
                 sizes: [m, n],
@@ -262,11 +268,7 @@ fn blocks(bench: &Bench, scale: usize) {
         });
     }
     let n = 8192 / scale;
-    let copy = BlockCopy {
-        offsets: [0, 0],
-        negative: false,
-        axes: vec![[n, 1, n], [n, n, 1]],
-    };
+    let copy = BlockCopy { offsets: [0, 0], negative: false, axes: vec![[n, 1, n], [n, n, 1]] };
     let table = CopyTable::new(&client, &[copy]).expect("a table");
     let [x, y] = [random([n * n]), random([n * n])];
     bench.row(&format!("transposed copy {n}×{n}"), Work::Bytes(8.0 * (n * n) as f64), || {

@@ -125,7 +125,18 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
             store_right::<F>(&mut sb, &next_b, unit, b_along_n, bk, columns, units);
             sync_cube();
             accumulate::<F, Standard>(
-                &mut totals, &sa, &sb, x, y, wide, high, tm, vectors, steps, unroll, false,
+                &mut totals,
+                &sa,
+                &sb,
+                x,
+                y,
+                wide,
+                high,
+                tm,
+                vectors,
+                steps,
+                unroll,
+                false,
             );
             sync_cube();
             k0 += bk;

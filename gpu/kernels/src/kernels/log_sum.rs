@@ -156,7 +156,8 @@ pub(crate) fn quotients_kernel<E: Float, F: Float>(
     let whole = finite && sum >= least.get::<F>();
     q[at] = select(whole && !none, quotient, F::new(0.0));
     c[at] = E::cast_from(select(whole || none, F::new(0.0), nan.get::<F>()));
-    parts[2 * at] = low;
+    // Relative to +∞ all weights are 0.
+    parts[2 * at] = F::new(0.0) - low;
     parts[2 * at + 1] = F::new(1.0);
     if !none && !whole {
         any[0] = 1;

@@ -4,7 +4,8 @@ use cubecl::prelude::*;
 
 use super::is_nan;
 use super::tile::{
-    Four, accumulate, has_nan, left_place, load_left, load_right, right_place, store_left, store_right,
+    Four, accumulate, has_nan, left_place, load_left, load_right, right_place, store_left,
+    store_right,
 };
 
 /// ⊗ and ⊕ of a semiring. A term that is NaN, such as −∞ + ∞, is ignored, because the zero of the semiring absorbs.
@@ -219,8 +220,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
     let mut next_a = Array::<Vector<F, Four>>::new(a_loads);
     let mut next_b = Array::<Vector<F, Four>>::new(b_loads);
     let mut sums = Array::<Vector<F, Four>>::new(comptime!(tm * vectors));
-    let mut before =
-        Array::<Vector<F, Four>>::new(comptime!(if track { tm * vectors } else { 1 }));
+    let mut before = Array::<Vector<F, Four>>::new(comptime!(if track { tm * vectors } else { 1 }));
     let mut at = Array::<i32>::new(comptime!(if track { tm * tn } else { 1 }));
     #[unroll]
     for i in 0..comptime!(tm * vectors) {
@@ -247,10 +247,34 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
     }
 
     load_left::<E, F, NA>(
-        &mut next_a, a, a0, a_row, a_column, rows_left, k, zero, unit, a_along_k, bm, steps, units,
+        &mut next_a,
+        a,
+        a0,
+        a_row,
+        a_column,
+        rows_left,
+        k,
+        zero,
+        unit,
+        a_along_k,
+        bm,
+        steps,
+        units,
     );
     load_right::<E, F, NB>(
-        &mut next_b, b, b0, b_row, b_column, k, columns_left, zero, unit, b_along_n, bk, columns, units,
+        &mut next_b,
+        b,
+        b0,
+        b_row,
+        b_column,
+        k,
+        columns_left,
+        zero,
+        unit,
+        b_along_n,
+        bk,
+        columns,
+        units,
     );
     let mut k0 = 0usize;
     let mut block = 0i32;

@@ -7,7 +7,7 @@ use burn_t4a::ext::linalg::{
     Triangle, TriangleOp, cholesky, eigh, eigvalsh, lu, qr, solve, solve_triangular, svd, svdvals,
 };
 
-use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
+use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor, times};
 
 type Batch<B> = Tensor<B, 3>;
 
@@ -24,7 +24,7 @@ fn positive<B: Tested>(batch: usize, n: usize, turned: bool) -> Batch<B> {
     let a = random::<B>(batch, n, n, turned);
     let b = a.clone().swap_dims(1, 2);
     let eye = Tensor::<B, 2>::eye(n, &B::place()).unsqueeze_dim::<3>(0);
-    a.matmul(b) + eye * (n as f32)
+    times(a, b) + eye * (n as f32)
 }
 
 fn host<const D: usize>(x: Tensor<Card, D>) -> Vec<f32> {
@@ -36,7 +36,7 @@ fn orthonormal(q: Batch<Card>, of: &str) {
     let [batch, _, k] = q.dims();
     let eye = Tensor::<Card, 2>::eye(k, &Card::place()).unsqueeze_dim::<3>(0);
     let eye = eye.repeat_dim(0, batch);
-    assert_close(&host(q.clone().swap_dims(1, 2).matmul(q)), &host(eye), 1e-5, of);
+    assert_close(&host(times(q.clone().swap_dims(1, 2), q)), &host(eye), 1e-5, of);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn qr_factors() {
     {
         let found = qr(a.clone()).unwrap();
         orthonormal(found.q.clone(), "without rank");
-        assert_close(&host(found.q.matmul(found.r)), &host(a), 1e-5, "without rank");
+        assert_close(&host(times(found.q, found.r)), &host(a), 1e-5, "without rank");
     }
 }
 
@@ -83,7 +83,7 @@ fn lu_factors() {
         let of = format!("{m} {n}");
         let below: f32 = host(found.l.clone()).into_iter().fold(0.0, |m, x| m.max(x.abs()));
         assert!(below <= 1.0, "{of}: {below}");
-        assert_close(&host(found.l.matmul(found.u)), &host(a.gather(1, index)), 1e-5, &of);
+        assert_close(&host(times(found.l, found.u)), &host(a.gather(1, index)), 1e-5, &of);
     }
 }
 
@@ -133,7 +133,7 @@ fn eigenvalues_and_eigenvectors() {
         assert_close(&host(eigvalsh(a.clone()).unwrap()), &host(values.clone()), 0.0, &of);
         let v: Batch<Card> = found.vectors;
         orthonormal(v.clone(), &of);
-        let back = (v.clone() * values.unsqueeze_dim::<3>(1)).matmul(v.swap_dims(1, 2));
+        let back = times(v.clone() * values.unsqueeze_dim::<3>(1), v.swap_dims(1, 2));
         let symmetric = (a.clone() + a.swap_dims(1, 2)) / 2.0;
         assert_close(&host(back), &host(symmetric), 1e-5, &of);
     }
@@ -152,7 +152,7 @@ fn singular_values_and_vectors() {
         let vh: Batch<Card> = found.vh;
         orthonormal(u.clone(), of);
         orthonormal(vh.clone().swap_dims(1, 2), of);
-        let back = (u * s.clone().unsqueeze_dim::<3>(1)).matmul(vh);
+        let back = times(u * s.clone().unsqueeze_dim::<3>(1), vh);
         assert_close(&host(back), &host(a.clone()), 1e-5, of);
         assert_close(&host(svdvals(a).unwrap()), &host(s.clone()), 0.0, of);
         host(s)
@@ -164,7 +164,7 @@ fn singular_values_and_vectors() {
         assert_close(&s, &numbers(expected), 1e-5, &of);
     }
     // Rank 2 and 0; numbers whose squares overflow or underflow.
-    let low = random::<Card>(2, 12, 2, false).matmul(random::<Card>(2, 2, 9, false));
+    let low = times(random::<Card>(2, 12, 2, false), random::<Card>(2, 2, 9, false));
     let s = check(low, "rank 2");
     assert!(s[2..9].iter().all(|&x| x < 1e-5), "{s:?}");
     assert_eq!(check(Batch::zeros([1, 6, 4], &Card::place()), "zeros"), [0.0; 4]);
@@ -179,7 +179,7 @@ fn gradients_as_on_the_engine() {
         let losses: [fn(Batch<B>) -> Tensor<B, 1>; 6] = [
             |x| {
                 let eye = Tensor::<B, 2>::eye(6, &B::place()).unsqueeze_dim::<3>(0);
-                cholesky(x.clone().matmul(x.swap_dims(1, 2)) + eye * 4.0).unwrap().sin().sum()
+                cholesky(times(x.clone(), x.swap_dims(1, 2)) + eye * 4.0).unwrap().sin().sum()
             },
             |x| qr(x).unwrap().r.sin().sum(),
             |x| eigvalsh(x).unwrap().sin().sum(),

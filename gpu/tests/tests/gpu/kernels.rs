@@ -36,7 +36,7 @@ fn what_does_not_fit_is_refused_before_a_launch() {
         ([16, 16, 0], [2, 4]),
         ([16, 16, 1], [1, 4]),
         ([64, 64, 16], [2, 2]),
-        ([256, 256, 64], [8, 8]),
+        ([512, 512, 64], [16, 16]),
     ];
     for (sizes, unit) in tiles {
         let error = run(&x, &turned, Some(Tile { sizes, unit }));
@@ -72,8 +72,13 @@ fn by_loop(of: Semiring, a: &[f32], b: &[f32]) -> (f32, i32) {
 /// Every tile, operands in both orientations, in whole vectors and not, with infinities and NaN.
 #[test]
 fn products_by_all_tiles() {
-    let semirings =
-        [Semiring::Standard, Semiring::MaxPlus, Semiring::MinPlus, Semiring::MaxMul, Semiring::MaxMin];
+    let semirings = [
+        Semiring::Standard,
+        Semiring::MaxPlus,
+        Semiring::MinPlus,
+        Semiring::MaxMul,
+        Semiring::MaxMin,
+    ];
     let mut case = 0;
     for [batch, m, k, n] in [[2, 70, 37, 131], [1, 68, 72, 132], [3, 5, 3, 4]] {
         for orientation in 0..4 {

@@ -14,7 +14,7 @@ use burn_t4a_transforms::derivatives::value_and_grad;
 use burn_t4a_transforms::jvp::{Jvp, jvp};
 use burn_t4a_transforms::vmap::{Vmap, vmap};
 
-use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
+use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor, times};
 
 #[allow(dead_code, reason = "the example trains it")]
 #[path = "../../../../examples/ssm/layer.rs"]
@@ -85,7 +85,8 @@ fn state_space_layers() {
     });
     let record: Vec<TensorData> = record.collect();
     let [given, expected] = [states::<Gpu>(&record), states::<Engine>(&record)];
-    assert_parts(&given[..1], &expected[..1], 1e-5);
+    // The linear layers are Burn's, whose products on CUDA are rounded.
+    assert_parts(&given[..1], &expected[..1], if cfg!(feature = "cuda") { 1e-3 } else { 1e-5 });
     // The derivative of `gelu` is Burn's, which is that of an approximation by tanh.
     assert_parts(&given[1..], &expected[1..], 1e-2);
 }
@@ -125,7 +126,7 @@ pub(super) fn filtered<B: Tested + AutodiffBackend + ScanBackend>() -> Vec<Vec<f
     let xs = tensor::<B, 2>(&noise(36, 7), [12, 3]).require_grad();
     let w = tensor::<B, 2>(&noise(9, 8), [3, 3]).require_grad();
     let step = |w: Tensor<B, 2>, c: Tensor<B, 2>, x: Tensor<B, 1>| {
-        let c = (c.matmul(w) + x.unsqueeze()).tanh();
+        let c = (times(c, w) + x.unsqueeze()).tanh();
         (c.clone(), c)
     };
     let zero = Tensor::zeros([1, 3], &B::place());
@@ -144,7 +145,7 @@ fn scans_with_bodies() {
 /// ln Σ exp over paths of three steps, plus a matrix product.
 fn function<B: Operations>(x: Tensor<B, 2>) -> Tensor<B, 1> {
     let paths: Tensor<B, 1> = semiring_einsum::<LogSumExp, _, _>("ij,jk->", [&x, &x]).unwrap();
-    paths + x.clone().matmul(x.transpose()).tanh().sum()
+    paths + times(x.clone(), x.transpose()).tanh().sum()
 }
 
 /// jvp, vmap, the gradient of a mapped function, and compiled gradients, called twice.

@@ -6,7 +6,7 @@ use burn_t4a::ext::einsum::{MaxPlus, semiring_einsum};
 use burn_t4a::ext::linalg::{cholesky, eigh, op, qr, status, svd};
 use burn_t4a::ext::scan::fused::linear_recurrence;
 
-use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
+use super::{Card, Engine, Gpu, Tested, assert_close, noise, numbers, tensor, times};
 
 /// A loss of a best path, a nuclear norm and a filter, and its gradients.
 pub(super) fn program<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
@@ -49,7 +49,7 @@ fn gradient<B: Tested + AutodiffBackend>(
     let x = tensor::<B, 2>(&noise(n * n, 7), [n, n]).require_grad();
     let of = |e: usize| if e / n == e % n { (e % n + 9) as f32 } else { 0.0 };
     let diagonal: Vec<f32> = (0..n * n).map(of).collect();
-    let spd = x.clone().matmul(x.clone().transpose()) * 0.1 + tensor(&diagonal, [n, n]);
+    let spd = times(x.clone(), x.clone().transpose()) * 0.1 + tensor(&diagonal, [n, n]);
     let weights = tensor::<B, 2>(&noise(n * n, 8), [n, n]);
     numbers(x.grad(&loss(x.clone(), spd, weights).backward()).unwrap())
 }
@@ -84,7 +84,7 @@ fn double_precision() {
         let sums: Tensor<B, 2> = semiring_einsum::<LogSumExp, _, _>("ij,jk->ik", [&x, &x]).unwrap();
         let best: Tensor<B, 2> = semiring_einsum::<MaxPlus, _, _>("ij,jk->ik", [&x, &x]).unwrap();
         let states = linear_recurrence(x.clone(), x.clone(), None, 0, false).unwrap();
-        let spd = x.clone().matmul(x.clone().transpose())
+        let spd = times(x.clone(), x.clone().transpose())
             + Tensor::<B, 2>::eye(20, &B::place()).cast(DType::F64);
         let all = [sums, best, states, cholesky(spd.clone()).unwrap(), qr(x).unwrap().r];
         let values = eigh(spd).unwrap().values;
