@@ -54,7 +54,9 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// Tile for products with more than 64 tiles of this size, on a GPU.
+    /// Tile for (+, ×) and for indices of terms, with at least 256 tiles of this size, on a GPU.
+    pub const HUGE: Self = Self { sizes: [128, 128, 16], unit: [8, 8] };
+    /// Tile for products with at least 64 tiles of this size, on a GPU.
     pub const WIDE: Self = Self { sizes: [64, 128, 32], unit: [4, 8] };
     /// Tile for products whose matrices fill it.
     pub const LARGE: Self = Self { sizes: [64, 64, 16], unit: [4, 4] };
@@ -66,12 +68,28 @@ impl Tile {
         if m.max(n) > 32 && m.min(n) > 16 { Self::LARGE } else { Self::SMALL }
     }
 
-    /// Chooses a tile for a batch of products on a device.
-    fn on<R: Runtime>(client: &ComputeClient<R>, batch: usize, m: usize, n: usize) -> Self {
-        let [rows, columns, _] = Self::WIDE.sizes;
-        let tiles = batch * m.div_ceil(rows) * n.div_ceil(columns);
-        let wide = tiles >= 64 && m >= rows && n >= columns && !is_software(client);
-        if wide { Self::WIDE } else { Self::of(m, n) }
+    /// Chooses a tile for a batch of products on a device; `huge` permits [`Tile::HUGE`].
+    fn on<R: Runtime>(
+        client: &ComputeClient<R>,
+        [batch, m, n]: [usize; 3],
+        computed: StorageType,
+        huge: bool,
+    ) -> Self {
+        let fills = |tile: Self, least: usize| {
+            let [rows, columns, _] = tile.sizes;
+            let tiles = batch * m.div_ceil(rows) * n.div_ceil(columns);
+            let fits = || tile.check(client, computed.size()).is_ok();
+            tiles >= least && m >= rows && n >= columns && fits()
+        };
+        if is_software(client) {
+            Self::of(m, n)
+        } else if huge && fills(Self::HUGE, 256) {
+            Self::HUGE
+        } else if fills(Self::WIDE, 64) {
+            Self::WIDE
+        } else {
+            Self::of(m, n)
+        }
     }
 
     pub(crate) fn units(&self) -> usize {
@@ -99,7 +117,8 @@ impl Tile {
             return failed("no more units than the device has in a cube");
         }
         let flags = (bm + bn) * size_of::<i32>();
-        if (bm * (bk + 4) + bk * (bn + 4)) * bytes + flags > hardware.max_shared_memory_size {
+        let blocks = 2 * (bm * (bk + 4) + bk * (bn + 4)) * bytes;
+        if blocks + flags > hardware.max_shared_memory_size {
             return failed("no more shared memory than the device has");
         }
         Ok(())
@@ -198,7 +217,8 @@ pub fn product<R: Runtime>(
 ) -> Result<Product> {
     let checked = Checked::new(&a, &b)?;
     let [batch, m, _, n] = checked.sizes;
-    let tile = tile.unwrap_or_else(|| Tile::on(client, batch, m, n));
+    let huge = details || semiring == Semiring::Standard;
+    let tile = tile.unwrap_or_else(|| Tile::on(client, [batch, m, n], checked.computed, huge));
     tile.check(client, checked.computed.size())?;
     let call = Call { client, operands: [a, b], checked, details, tile };
     match semiring {

@@ -102,9 +102,9 @@ fn tiles(bench: &Bench, scale: usize) {
     let client = client();
     for n in [1024, 4096].map(|n| n / scale) {
         let [a, b] = [random([1, n, n]), random([1, n, n])];
-        let others = [([64, 128, 16], [4, 8]), ([128, 64, 16], [8, 4]), ([128, 128, 16], [8, 8])];
+        let others = [([64, 128, 16], [4, 8]), ([128, 64, 16], [8, 4])];
         let others = others.map(|(sizes, unit)| Tile { sizes, unit });
-        for tile in [Tile::WIDE, Tile::LARGE].into_iter().chain(others) {
+        for tile in [Tile::HUGE, Tile::WIDE, Tile::LARGE].into_iter().chain(others) {
             for (semiring, name) in
                 [(Semiring::MaxPlus, "max-plus"), (Semiring::Standard, "sum-product")]
             {

@@ -123,7 +123,7 @@ impl<B: Operations> Operations for Traced<B> {
         let none = |x: &TracedTensor<B, FloatKind>| {
             let device = B::float_device(&x.primitive);
             let dtype = burn_backend::TensorMetadata::dtype(x).into();
-            B::float_zeros(Shape::from([0]), &device, dtype)
+            B::float_empty(Shape::from([0]), &device, dtype)
         };
         let form = reverse.kept.try_map(
             |x| {

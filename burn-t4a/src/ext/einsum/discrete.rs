@@ -69,6 +69,9 @@ fn on_device<B: Operations>(
 /// True if a count exceeds 31 bits or is unknown; reads one boolean from the device.
 fn has_large<B: Operations>(counts: &Indices<B>) -> bool {
     let count = counts.shape().iter().product();
+    if count == 0 {
+        return false;
+    }
     let counts = Tensor::<B, 1, Int>::from_primitive(counts.reshape(&[count]).0);
     counts.lower_elem(0).any().into_data().iter::<bool>().any(|large| large)
 }

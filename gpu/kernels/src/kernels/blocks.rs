@@ -121,13 +121,15 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
                 columns,
                 units,
             );
-            store_left::<F>(&mut sa, &next_a, unit, a_along_k, bm, steps, units);
-            store_right::<F>(&mut sb, &next_b, unit, b_along_n, bk, columns, units);
+            store_left::<F>(&mut sa, 0, &next_a, unit, a_along_k, bm, steps, units);
+            store_right::<F>(&mut sb, 0, &next_b, unit, b_along_n, bk, columns, units);
             sync_cube();
             accumulate::<F, Standard>(
                 &mut totals,
                 &sa,
                 &sb,
+                0,
+                0,
                 x,
                 y,
                 wide,

@@ -148,8 +148,8 @@ fn record(flags: &mut SharedMemory<i32>, line: usize, block: i32) {
     }
 }
 
-/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`. A cube computes a tile of `bm × bn`, a unit `tm × tn` elements, with a
-/// block of `bk` steps at a time in shared memory; it loads the next block while it computes. Elements are stored as E
+/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`. A cube computes a tile of `bm × bn`, a unit `tm × tn` elements, with two
+/// blocks of `bk` steps in shared memory: it loads the next block while it computes. Elements are stored as E
 /// and computed as F. Operands whose vectors have four elements are read in whole vectors.
 ///
 /// With `mask`, sums over lines with NaN are NaN.
@@ -198,6 +198,8 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
     let vectors = comptime!(tn / 4);
     let a_loads = comptime!(bm * steps / units);
     let b_loads = comptime!(bk * columns / units);
+    let a_size = comptime!(bm * (steps + 1));
+    let b_size = comptime!(bk * (columns + 1));
 
     let across = (n + bn - 1) / bn;
     let down = (m + bm - 1) / bm;
@@ -213,8 +215,8 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
     let rows_left = m - row0;
     let columns_left = n - column0;
 
-    let mut sa = SharedMemory::<Vector<F, Four>>::new(comptime!(bm * (steps + 1)));
-    let mut sb = SharedMemory::<Vector<F, Four>>::new(comptime!(bk * (columns + 1)));
+    let mut sa = SharedMemory::<Vector<F, Four>>::new(comptime!(2 * a_size));
+    let mut sb = SharedMemory::<Vector<F, Four>>::new(comptime!(2 * b_size));
     let mut row_flags = SharedMemory::<i32>::new(comptime!(if mask { bm } else { 1 }));
     let mut column_flags = SharedMemory::<i32>::new(comptime!(if mask { bn } else { 1 }));
     let mut next_a = Array::<Vector<F, Four>>::new(a_loads);
@@ -277,8 +279,8 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
         units,
     );
     let mut k0 = 0usize;
-    let mut block = 0i32;
     while k0 < k {
+        let block = i32::cast_from(k0 / bk);
         if comptime!(mask) {
             #[unroll]
             for i in 0..a_loads {
@@ -301,8 +303,13 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
                 }
             }
         }
-        store_left::<F>(&mut sa, &next_a, unit, a_along_k, bm, steps, units);
-        store_right::<F>(&mut sb, &next_b, unit, b_along_n, bk, columns, units);
+        // From the remainder the compiler knows the range of indices, and adds constants to addresses in the loads.
+        let stage = k0 / bk % 2;
+        let a_start = stage * a_size;
+        let b_start = stage * b_size;
+        store_left::<F>(&mut sa, a_start, &next_a, unit, a_along_k, bm, steps, units);
+        store_right::<F>(&mut sb, b_start, &next_b, unit, b_along_n, bk, columns, units);
+        // The other block was read before the preceding barrier, so the next pass may write it.
         sync_cube();
         k0 += bk;
         if k0 < k {
@@ -344,7 +351,8 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
             }
         }
         accumulate::<F, S>(
-            &mut sums, &sa, &sb, x, y, wide, high, tm, vectors, steps, unroll, native,
+            &mut sums, &sa, &sb, a_start, b_start, x, y, wide, high, tm, vectors, steps, unroll,
+            native,
         );
         if comptime!(track) {
             #[unroll]
@@ -358,7 +366,8 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
                 }
             }
         }
-        block += 1;
+    }
+    if comptime!(mask) {
         sync_cube();
     }
 

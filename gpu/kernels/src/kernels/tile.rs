@@ -124,10 +124,11 @@ pub(super) fn load_right<E: Numeric, F: Float, N: Size>(
     }
 }
 
-/// Writes a unit's share of a left tile to shared memory.
+/// Writes a unit's share of a left tile to shared memory from index `start`.
 #[cube]
 pub(super) fn store_left<F: Float>(
     tile: &mut SharedMemory<Vector<F, Four>>,
+    start: usize,
     next: &Array<Vector<F, Four>>,
     unit: usize,
     along: bool,
@@ -138,14 +139,15 @@ pub(super) fn store_left<F: Float>(
     #[unroll]
     for i in 0..comptime!(rows * steps / units) {
         let (row, step) = left_place(unit + i * units, along, rows, steps);
-        tile[row * comptime!(steps + 1) + step] = next[i];
+        tile[start + row * comptime!(steps + 1) + step] = next[i];
     }
 }
 
-/// Writes a unit's share of a right tile to shared memory.
+/// Writes a unit's share of a right tile to shared memory from index `start`.
 #[cube]
 pub(super) fn store_right<F: Float>(
     tile: &mut SharedMemory<Vector<F, Four>>,
+    start: usize,
     next: &Array<Vector<F, Four>>,
     unit: usize,
     along: bool,
@@ -156,12 +158,12 @@ pub(super) fn store_right<F: Float>(
     #[unroll]
     for i in 0..comptime!(rows * columns / units) {
         let (step, column) = right_place(unit + i * units, along, rows, columns);
-        tile[step * comptime!(columns + 1) + column] = next[i];
+        tile[start + step * comptime!(columns + 1) + column] = next[i];
     }
 }
 
-/// Adds the products of the tiles in shared memory to the sums of a unit: rows `y + i * high`, vectors of columns
-/// `x + j * wide`, with `sums[i * vectors + j]`.
+/// Adds the products of the tiles in shared memory from indices `a_start` and `b_start` to the sums of a unit: rows `y + i * high`,
+/// vectors of columns `x + j * wide`, with `sums[i * vectors + j]`.
 ///
 /// Rows of the left tile have `steps` vectors and one more, so that neighbouring rows use different banks; those of the
 /// right tile have `columns` vectors and one more.
@@ -170,6 +172,8 @@ pub(super) fn accumulate<F: Float, S: Ring>(
     sums: &mut Array<Vector<F, Four>>,
     sa: &SharedMemory<Vector<F, Four>>,
     sb: &SharedMemory<Vector<F, Four>>,
+    a_start: usize,
+    b_start: usize,
     x: usize,
     y: usize,
     #[comptime] wide: usize,
@@ -182,18 +186,20 @@ pub(super) fn accumulate<F: Float, S: Ring>(
 ) {
     let pitch = comptime!(steps + 1);
     let width = comptime!(wide * vectors + 1);
+    let line0 = a_start + y * pitch;
+    let column0 = b_start + x;
     #[unroll(unroll)]
     for step in 0..steps {
         let mut lines = Array::<Vector<F, Four>>::new(rows);
         #[unroll]
         for i in 0..rows {
-            lines[i] = sa[(y + i * high) * pitch + step];
+            lines[i] = sa[line0 + comptime!(i * high * pitch) + step];
         }
         #[unroll]
         for l in 0..4usize {
             #[unroll]
             for j in 0..vectors {
-                let right = sb[(4 * step + l) * width + x + j * wide];
+                let right = sb[column0 + (4 * step + l) * width + j * wide];
                 #[unroll]
                 for i in 0..rows {
                     let slot = comptime!(i * vectors + j);

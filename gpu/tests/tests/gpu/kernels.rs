@@ -82,7 +82,7 @@ fn products_by_all_tiles() {
     let mut case = 0;
     for [batch, m, k, n] in [[2, 70, 37, 131], [1, 68, 72, 132], [3, 5, 3, 4]] {
         for orientation in 0..4 {
-            for tile in [Tile::WIDE, Tile::LARGE, Tile::SMALL] {
+            for tile in [Tile::HUGE, Tile::WIDE, Tile::LARGE, Tile::SMALL] {
                 case += 1;
                 let of = semirings[case % semirings.len()];
                 let operand_of = |rows: usize, columns: usize, turned: bool| {
