@@ -393,7 +393,7 @@ where
 
     fn array_block_copies(x: &Floats<Self>, of: &BlockCopies) -> Option<Floats<Self>> {
         let x = into_contiguous(x.0.clone());
-        let y = match of.is_full {
+        let y = match of.is_full || of.len == 0 {
             true => empty(&x, of.len),
             false => Self::float_zeros(Shape::new([of.len]), &x.device, x.dtype.into()),
         };

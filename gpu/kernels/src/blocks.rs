@@ -6,7 +6,8 @@ use t4a_diff::array::{BlockCopy, BlockProducts, BlockSum, BlockTerm, FlatMatrix}
 
 use crate::error::{CubeError, Result};
 use crate::kernels::blocks::{
-    AXIS, COPY, SUM, TERM, TILE, block_copy_kernel, block_product_kernel,
+    AXIS, COPY, ROWS, SIDE, SUM, TERM, TILE, TURN, block_copy_kernel, block_product_kernel,
+    block_turn_kernel,
 };
 use crate::launch::{Operand, elements, grid, reach};
 use crate::product::{Tile, computed, is_software};
@@ -165,14 +166,26 @@ pub fn block_products<R: Runtime>(
     Ok(c)
 }
 
-/// Table of [`block_copies`] in device memory.
+/// Least size of both axes of a copy that is moved in tiles.
+const TURNED: usize = 16;
+
+/// Table of [`block_copies`] in device memory: copies, transposed copies, axes.
 #[derive(Clone, Debug)]
 pub struct CopyTable {
     words: Operand,
     elements: usize,
     copies: usize,
+    tiles: usize,
+    turns: usize,
     /// Required lengths of x and y.
     lens: [usize; 2],
+}
+
+/// Axes p and q along which neighbours in x and in y lie, if they differ and are long.
+fn turned(axes: &[[usize; 3]]) -> Option<[usize; 2]> {
+    let along = |i: usize| axes.iter().position(|axis| axis[i] == 1 && axis[0] >= TURNED);
+    let [p, q] = [along(1)?, along(2)?];
+    (p != q).then_some([p, q])
 }
 
 impl CopyTable {
@@ -181,7 +194,8 @@ impl CopyTable {
     /// # Errors
     /// `TooLarge`.
     pub fn new<R: Runtime>(client: &ComputeClient<R>, copies: &[BlockCopy]) -> Result<Self> {
-        let (mut of_copies, mut of_axes, mut total, mut lens) = (Vec::new(), Vec::new(), 0, [0; 2]);
+        let (mut of_copies, mut of_turns, mut of_axes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut total, mut tiles, mut lens) = (0, 0, [0; 2]);
         for BlockCopy { offsets, negative, axes } in copies {
             let sizes: Vec<usize> = axes.iter().map(|axis| axis[0]).collect();
             let count = elements(COPIES, &sizes)?;
@@ -196,19 +210,32 @@ impl CopyTable {
                 *len = (*len).max(offsets[i] + last + 1);
             }
             let first = of_axes.len() / AXIS;
-            of_copies.extend([total, offsets[0], offsets[1], usize::from(*negative), axes.len()]);
-            of_copies.push(first);
-            of_axes.extend(axes.iter().flatten());
-            total = elements(COPIES, &[total + count])?;
+            let head = |number, rank| {
+                [number, offsets[0], offsets[1], usize::from(*negative), rank, first]
+            };
+            if let Some([p, q]) = turned(axes) {
+                of_turns.extend(head(tiles, axes.len() - 2));
+                of_turns.extend([axes[p][0], axes[p][2], axes[q][0], axes[q][1]]);
+                let others = axes.iter().enumerate().filter(|(i, _)| ![p, q].contains(i));
+                of_axes.extend(others.flat_map(|(_, axis)| *axis));
+                let of_tile = axes[p][0].div_ceil(SIDE) * axes[q][0].div_ceil(SIDE);
+                tiles += of_tile * (count / (axes[p][0] * axes[q][0]));
+            } else {
+                of_copies.extend(head(total, axes.len()));
+                of_axes.extend(axes.iter().flatten());
+                total = elements(COPIES, &[total + count])?;
+            }
         }
-        let copies = of_copies.len() / COPY;
-        let words: Vec<usize> = of_copies.into_iter().chain(of_axes).collect();
+        let (copies, turns) = (of_copies.len() / COPY, of_turns.len() / TURN);
+        let words: Vec<usize> = of_copies.into_iter().chain(of_turns).chain(of_axes).collect();
         elements(COPIES, &[words.len()])?;
-        Ok(Self { words: upload(client, COPIES, &words)?, elements: total, copies, lens })
+        let words = upload(client, COPIES, &words)?;
+        Ok(Self { words, elements: total, copies, tiles, turns, lens })
     }
 }
 
-/// Copies the blocks of the table from `x` to `y` in one launch; other elements of `y` remain.
+/// Copies the blocks of the table from `x` to `y` in one launch, and another for transposed blocks; other elements of
+/// `y` remain.
 ///
 /// # Errors
 /// `Sizes` for arrays that are not flat or too short, `DType` for two types of elements.
@@ -218,31 +245,46 @@ pub fn block_copies<R: Runtime>(
     table: &CopyTable,
     y: Operand,
 ) -> Result<Operand> {
-    let CopyTable { words, elements, copies, lens } = table;
+    let CopyTable { words, elements, copies, tiles, turns, lens } = table;
     contain(COPIES, "flat arrays that contain the blocks", [&x, &y], lens)?;
     if x.dtype != y.dtype {
         let dtype = format!("{} and {}", x.dtype, y.dtype);
         return Err(CubeError::DType { kernel: COPIES, dtype });
     }
-    if *elements == 0 {
-        return Ok(y);
-    }
-    let (dtype, axes) = (x.dtype, copies * COPY);
+    let (dtype, start) = (x.dtype, copies * COPY);
+    let axes = start + turns * TURN;
     // SAFETY: the blocks of the table lie in the arrays.
     unsafe {
-        block_copy_kernel::launch_unchecked::<R>(
-            client,
-            grid(elements.div_ceil(UNITS)),
-            CubeDim::new_1d(UNITS as u32),
-            x.arg(),
-            words.clone().arg(),
-            y.clone().arg(),
-            *elements,
-            *copies,
-            axes,
-            UNITS,
-            dtype,
-        );
+        if *elements > 0 {
+            block_copy_kernel::launch_unchecked::<R>(
+                client,
+                grid(elements.div_ceil(UNITS)),
+                CubeDim::new_1d(UNITS as u32),
+                x.clone().arg(),
+                words.clone().arg(),
+                y.clone().arg(),
+                *elements,
+                *copies,
+                axes,
+                UNITS,
+                dtype,
+            );
+        }
+        if *tiles > 0 {
+            block_turn_kernel::launch_unchecked::<R>(
+                client,
+                grid(*tiles),
+                CubeDim::new_2d(SIDE as u32, ROWS as u32),
+                x.arg(),
+                words.clone().arg(),
+                y.clone().arg(),
+                *tiles,
+                start,
+                *turns,
+                axes,
+                dtype,
+            );
+        }
     }
     Ok(y)
 }

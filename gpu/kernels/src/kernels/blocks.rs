@@ -12,6 +12,11 @@ pub(crate) const TERM: usize = 7;
 pub(crate) const COPY: usize = 6;
 /// Integers per axis of a copy.
 pub(crate) const AXIS: usize = 3;
+/// Integers per transposed copy.
+pub(crate) const TURN: usize = 10;
+/// Rows and columns of a tile of a transposed copy, and rows that its units move at a time.
+pub(crate) const SIDE: usize = 32;
+pub(crate) const ROWS: usize = 8;
 
 /// Integer of a table.
 #[cube]
@@ -187,22 +192,42 @@ pub(crate) fn block_copy_kernel<E: Numeric>(
     if number >= elements {
         terminate!();
     }
-    // The last copy whose first number is not greater.
+    let copy = copy_of(table, 0, number, copies, COPY);
+    let first = axes + word(table, copy + 5) * AXIS;
+    let (from, to) = offsets(table, copy, number - word(table, copy), first);
+    let value = x[from];
+    let negative = table[copy + 3] != 0;
+    y[to] = select(negative, E::from_int(0) - value, value);
+}
+
+/// Start of the last copy whose first number is not greater than `number`, among copies of `words` integers each from
+/// `start` on.
+#[cube]
+fn copy_of(
+    table: &Tensor<i32>,
+    start: usize,
+    number: usize,
+    copies: usize,
+    #[comptime] words: usize,
+) -> usize {
     let mut low = 0usize;
     let mut high = copies;
     while high - low > 1 {
         let middle = (low + high) / 2;
-        let right = word(table, middle * COPY) <= number;
+        let right = word(table, start + middle * words) <= number;
         low = select(right, middle, low);
         high = select(right, high, middle);
     }
-    let copy = low * COPY;
+    start + low * words
+}
+
+/// Indices in x and y of element `number` along the axes of a copy, the first of which starts at `first`.
+#[cube]
+fn offsets(table: &Tensor<i32>, copy: usize, number: usize, first: usize) -> (usize, usize) {
     let mut from = word(table, copy + 1);
     let mut to = word(table, copy + 2);
-    let mut rest = number - word(table, copy);
-    let rank = word(table, copy + 4);
-    let first = axes + word(table, copy + 5) * AXIS;
-    let mut axis = rank;
+    let mut rest = number;
+    let mut axis = word(table, copy + 4);
     while axis > 0 {
         axis -= 1;
         let at = first + axis * AXIS;
@@ -212,7 +237,61 @@ pub(crate) fn block_copy_kernel<E: Numeric>(
         from += index * word(table, at + 1);
         to += index * word(table, at + 2);
     }
-    let value = x[from];
+    (from, to)
+}
+
+/// The same for copies in which neighbours in x and neighbours in y lie along different axes, p and q. A cube moves a
+/// tile of `SIDE × SIDE` elements through shared memory, so that both are accessed along neighbours.
+///
+/// ```text
+/// copy  first tile, offset in x, offset in y, 1 if it negates, number of other axes, index of the first of them,
+///       size of p, stride of p in y, size of q, stride of q in x
+/// ```
+#[cube(launch_unchecked)]
+pub(crate) fn block_turn_kernel<E: Numeric>(
+    x: &Tensor<E>,
+    table: &Tensor<i32>,
+    y: &mut Tensor<E>,
+    tiles: usize,
+    start: usize,
+    copies: usize,
+    axes: usize,
+    #[define(E)] _dtype: StorageType,
+) {
+    if CUBE_POS >= tiles {
+        terminate!();
+    }
+    let copy = copy_of(table, start, CUBE_POS, copies, TURN);
+    let p_size = word(table, copy + 6);
+    let p_stride = word(table, copy + 7);
+    let q_size = word(table, copy + 8);
+    let q_stride = word(table, copy + 9);
+    let p_tiles = (p_size + SIDE - 1) / SIDE;
+    let q_tiles = (q_size + SIDE - 1) / SIDE;
+    let number = CUBE_POS - word(table, copy);
+    let p0 = number % p_tiles * SIDE;
+    let q0 = number / p_tiles % q_tiles * SIDE;
+    let first = axes + word(table, copy + 5) * AXIS;
+    let (from, to) = offsets(table, copy, number / (p_tiles * q_tiles), first);
     let negative = table[copy + 3] != 0;
-    y[to] = select(negative, E::from_int(0) - value, value);
+    let across = UNIT_POS_X as usize;
+    let down = UNIT_POS_Y as usize;
+    // One column more, so that units of a column use different banks.
+    let mut tile = SharedMemory::<E>::new(comptime!(SIDE * (SIDE + 1)));
+    #[unroll]
+    for i in 0..comptime!(SIDE / ROWS) {
+        let row = down + i * ROWS;
+        if p0 + across < p_size && q0 + row < q_size {
+            let value = x[from + p0 + across + (q0 + row) * q_stride];
+            tile[row * (SIDE + 1) + across] = select(negative, E::from_int(0) - value, value);
+        }
+    }
+    sync_cube();
+    #[unroll]
+    for i in 0..comptime!(SIDE / ROWS) {
+        let row = down + i * ROWS;
+        if q0 + across < q_size && p0 + row < p_size {
+            y[to + q0 + across + (p0 + row) * p_stride] = tile[across * (SIDE + 1) + row];
+        }
+    }
 }

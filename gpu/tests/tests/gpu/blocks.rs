@@ -105,9 +105,14 @@ fn copies_are_those_of_loops() {
         copy([5, 12], true, &[]),
         copy([0, 0], false, &[[0, 1, 1], [3, 1, 1]]),
         copy([1, 40], false, &[[2, 30, 150], [5, 2, 30], [29, 10, 1]]),
+        // Transposed in tiles: at edges, with other axes before, between and behind, negated.
+        copy([3, 400], false, &[[37, 1, 70], [70, 37, 1]]),
+        copy([0, 3000], true, &[[2, 3, 1600], [16, 100, 1], [1, 7, 9], [100, 1, 16]]),
+        copy([5, 6300], false, &[[33, 1, 96], [3, 33, 32], [32, 99, 1]]),
     ];
-    let x = noise(400, 9);
-    let mut expected = vec![0.0f32; 400];
+    let len = 9600;
+    let x = noise(len, 9);
+    let mut expected = vec![0.0f32; len];
     for BlockCopy { offsets: [from, to], negative, axes } in &copies {
         let count: usize = axes.iter().map(|axis| axis[0]).product();
         for i in 0..count {
@@ -122,7 +127,7 @@ fn copies_are_those_of_loops() {
     for dtype in [DType::F32, DType::F16] {
         let rounded = read(floats(&expected, dtype));
         let tables = Default::default();
-        let of = BlockCopies { len: 400, is_full: false, copies: copies.clone(), tables };
+        let of = BlockCopies { len, is_full: false, copies: copies.clone(), tables };
         let y = Card::array_block_copies(&floats(&x, dtype), &of).unwrap();
         assert_eq!(read(y), rounded, "{dtype:?}");
     }
