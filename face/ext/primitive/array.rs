@@ -7,7 +7,7 @@ use t4a_diff::array::{
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
 
-use super::{Bools, Floats, Indices, along, common_size, empty_elements, read, shape};
+use super::{Bools, Floats, Indices, Primitive, along, common_size, shape};
 use crate::boundary::accept;
 use crate::ext::line::{T4aTensor, dtype, scatter_add};
 use crate::ext::operation::{Operand, Operations};
@@ -24,10 +24,7 @@ impl<B: Operations> Array for Floats<B> {
     }
     fn full(&self, sizes: &[usize], c: f64) -> Self {
         let (device, float) = (self.device(), self.float());
-        if sizes.contains(&0) {
-            return self.empty(sizes);
-        }
-        Self(match c {
+        self.sized(sizes, || match c {
             0.0 => B::float_zeros(shape(sizes), &device, float),
             1.0 => B::float_ones(shape(sizes), &device, float),
             c => B::float_full(shape(sizes), Scalar::Float(c), &device, float),
@@ -48,19 +45,13 @@ impl<B: Operations> Array for Floats<B> {
         })
     }
     fn indicator(&self, flags: &Bools<B>) -> Self {
-        match flags.0.shape().contains(&0) {
-            true => self.empty(&flags.0.shape()),
-            false => Self(B::bool_into_float(flags.0.clone(), self.float())),
-        }
+        self.sized(&flags.sizes(), || B::bool_into_float(flags.0.clone(), self.float()))
     }
     fn detach(&self) -> Self {
         Self(B::float_detach(self.0.clone()))
     }
     fn elements(&self) -> Result<AnyTensor> {
-        match self.is_empty() {
-            true => empty_elements(&self.0),
-            false => read(B::float_into_data(self.0.clone())),
-        }
+        self.host(B::float_into_data)
     }
     fn apply<O: Operation>(
         op: &O,
@@ -177,12 +168,7 @@ impl<B: Operations> Array for Floats<B> {
         Self(B::float_expand(self.0.clone(), shape(sizes)))
     }
     fn slice(&self, axis: usize, start: usize, len: usize, step: usize) -> Self {
-        let mut sizes = self.shape();
-        sizes[axis] = len;
-        match sizes.contains(&0) {
-            true => self.empty(&sizes),
-            false => Self(B::float_slice(self.0.clone(), &along(axis, start, len, step))),
-        }
+        self.sliced([axis, start, len, step], B::float_slice)
     }
     fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self {
         let mut sizes = self.shape();
@@ -194,13 +180,7 @@ impl<B: Operations> Array for Floats<B> {
         Self(B::float_slice_assign(zeros, &along(axis, start, len, step), self.0.clone()))
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
-        let whole: Vec<_> = arrays.iter().filter(|x| !x.is_empty()).map(|x| x.0.clone()).collect();
-        if whole.is_empty() {
-            let mut sizes = arrays[0].shape();
-            sizes[axis] = arrays.iter().map(|x| x.shape()[axis]).sum();
-            return arrays[0].empty(&sizes);
-        }
-        Self(B::float_cat(whole, axis))
+        Self::joined(arrays, axis, B::float_cat)
     }
     fn flip(&self, axes: &[usize]) -> Self {
         self.map(|x| B::float_flip(x, axes))
@@ -227,10 +207,7 @@ impl<B: Operations> Array for Floats<B> {
         B::array_cumsum(self, axis)
     }
     fn gather(&self, axis: usize, index: &Indices<B>) -> Self {
-        match index.0.shape().contains(&0) {
-            true => self.empty(&index.0.shape()),
-            false => Self(B::float_gather(axis, self.0.clone(), index.0.clone())),
-        }
+        self.sized(&index.sizes(), || B::float_gather(axis, self.0.clone(), index.0.clone()))
     }
     fn scatter_add(&self, axis: usize, index: &Indices<B>, y: &Self) -> Self {
         match y.is_empty() {

@@ -33,6 +33,114 @@ pub struct Indices<B: Backend>(pub IntTensor<B>);
 #[derive(Clone, Debug)]
 pub struct Bools<B: Backend>(pub BoolTensor<B>);
 
+/// A primitive of any kind.
+trait Primitive: Clone {
+    /// The type of the backend.
+    type Of: TensorMetadata;
+
+    fn new(x: Self::Of) -> Self;
+    fn inner(&self) -> Self::Of;
+    /// A primitive without elements.
+    fn empty(&self, sizes: &[usize]) -> Self;
+
+    fn sizes(&self) -> Shape {
+        self.inner().shape().to_vec()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.inner().shape().contains(&0)
+    }
+
+    /// An elementwise function.
+    fn map(&self, f: impl FnOnce(Self::Of) -> Self::Of) -> Self {
+        if self.is_empty() { self.clone() } else { Self::new(f(self.inner())) }
+    }
+
+    /// The result of `f`, which has these sizes.
+    fn sized(&self, sizes: &[usize], f: impl FnOnce() -> Self::Of) -> Self {
+        if sizes.contains(&0) { self.empty(sizes) } else { Self::new(f()) }
+    }
+
+    /// `len` elements of an axis from `start` with stride `step`.
+    fn sliced(
+        &self,
+        [axis, start, len, step]: [usize; 4],
+        f: impl FnOnce(Self::Of, &[Slice]) -> Self::Of,
+    ) -> Self {
+        let mut sizes = self.sizes();
+        sizes[axis] = len;
+        self.sized(&sizes, || f(self.inner(), &along(axis, start, len, step)))
+    }
+
+    /// The concatenation.
+    fn joined(
+        arrays: &[Self],
+        axis: usize,
+        f: impl FnOnce(Vec<Self::Of>, usize) -> Self::Of,
+    ) -> Self {
+        let mut sizes = arrays[0].sizes();
+        sizes[axis] = arrays.iter().map(|x| x.sizes()[axis]).sum();
+        let whole = || arrays.iter().filter(|x| !x.is_empty()).map(Self::inner).collect();
+        arrays[0].sized(&sizes, || f(whole(), axis))
+    }
+
+    /// The elements on the host.
+    fn host<R>(&self, f: impl FnOnce(Self::Of) -> R) -> Result<AnyTensor>
+    where
+        R: Future<Output = std::result::Result<TensorData, ExecutionError>>,
+    {
+        let x = self.inner();
+        match self.is_empty() {
+            true => {
+                read(async { Ok(TensorData::from_bytes_vec(Vec::new(), x.shape(), x.dtype())) })
+            }
+            false => read(f(x)),
+        }
+    }
+}
+
+impl<B: Backend> Primitive for Floats<B> {
+    type Of = FloatTensor<B>;
+
+    fn new(x: FloatTensor<B>) -> Self {
+        Self(x)
+    }
+    fn inner(&self) -> FloatTensor<B> {
+        self.0.clone()
+    }
+    fn empty(&self, sizes: &[usize]) -> Self {
+        Self(B::float_empty(shape(sizes), &self.device(), self.float()))
+    }
+}
+
+impl<B: Backend> Primitive for Indices<B> {
+    type Of = IntTensor<B>;
+
+    fn new(x: IntTensor<B>) -> Self {
+        Self(x)
+    }
+    fn inner(&self) -> IntTensor<B> {
+        self.0.clone()
+    }
+    fn empty(&self, sizes: &[usize]) -> Self {
+        Self(B::int_empty(shape(sizes), &int_device::<B>(&self.0), self.0.dtype().into()))
+    }
+}
+
+impl<B: Backend> Primitive for Bools<B> {
+    type Of = BoolTensor<B>;
+
+    fn new(x: BoolTensor<B>) -> Self {
+        Self(x)
+    }
+    fn inner(&self) -> BoolTensor<B> {
+        self.0.clone()
+    }
+    fn empty(&self, sizes: &[usize]) -> Self {
+        Self(B::bool_empty(shape(sizes), &bool_device::<B>(&self.0), self.0.dtype().into()))
+    }
+}
+
 impl<B: Backend> Floats<B> {
     fn device(&self) -> Device<B> {
         float_device::<B>(&self.0)
@@ -48,20 +156,6 @@ impl<B: Backend> Floats<B> {
 
     pub(crate) fn ints(&self) -> IntDType {
         device_settings::<B>(&self.device()).int_dtype
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.shape().contains(&0)
-    }
-
-    /// An array without elements.
-    fn empty(&self, sizes: &[usize]) -> Self {
-        Self(B::float_empty(shape(sizes), &self.device(), self.float()))
-    }
-
-    /// An elementwise function.
-    fn map(&self, f: impl FnOnce(FloatTensor<B>) -> FloatTensor<B>) -> Self {
-        if self.is_empty() { self.clone() } else { Self(f(self.0.clone())) }
     }
 
     /// An elementwise function of two arrays, which broadcasts.
@@ -101,7 +195,7 @@ impl<B: Backend> Floats<B> {
         if !self.is_empty() {
             return Self(f(self.0.clone(), axis));
         }
-        let mut sizes = self.0.shape().to_vec();
+        let mut sizes = self.sizes();
         sizes[axis] = 1;
         Array::full(self, &sizes, none)
     }
@@ -124,11 +218,6 @@ fn common_size(a: usize, b: usize) -> usize {
 
 fn common(a: &[usize], b: &[usize]) -> Vec<usize> {
     a.iter().zip(b).map(|(&a, &b)| common_size(a, b)).collect()
-}
-
-/// The elements of a tensor that has none.
-fn empty_elements(x: &impl TensorMetadata) -> Result<AnyTensor> {
-    read(async { Ok(TensorData::from_bytes_vec(Vec::new(), x.shape(), x.dtype())) })
 }
 
 /// Unwraps the data that a backend returns for a read.
@@ -168,20 +257,6 @@ impl<B: Backend> Indices<B> {
         Self(a).flags(|a, bools| f(a, b, bools))
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.shape().contains(&0)
-    }
-
-    /// An array without elements.
-    fn empty(&self, sizes: &[usize]) -> Self {
-        Self(B::int_empty(shape(sizes), &int_device::<B>(&self.0), self.0.dtype().into()))
-    }
-
-    /// An elementwise function.
-    fn map(&self, f: impl FnOnce(IntTensor<B>) -> IntTensor<B>) -> Self {
-        if self.is_empty() { self.clone() } else { Self(f(self.0.clone())) }
-    }
-
     /// A predicate of the elements.
     fn flags(&self, f: impl FnOnce(IntTensor<B>, BoolDType) -> BoolTensor<B>) -> Bools<B> {
         let device = int_device::<B>(&self.0);
@@ -203,17 +278,13 @@ impl<B: Backend> Integers for Indices<B> {
         dtype(self.0.dtype())
     }
     fn elements(&self) -> Result<AnyTensor> {
-        match self.is_empty() {
-            true => empty_elements(&self.0),
-            false => read(B::int_into_data(self.0.clone())),
-        }
+        self.host(B::int_into_data)
     }
     fn full(&self, sizes: &[usize], c: i64) -> Self {
-        if sizes.contains(&0) {
-            return self.empty(sizes);
-        }
         let device = int_device::<B>(&self.0);
-        Self(B::int_full(shape(sizes), Scalar::Int(c), &device, self.0.dtype().into()))
+        self.sized(sizes, || {
+            B::int_full(shape(sizes), Scalar::Int(c), &device, self.0.dtype().into())
+        })
     }
     fn reshape(&self, sizes: &[usize]) -> Self {
         Self(B::int_reshape(self.0.clone(), shape(sizes)))
@@ -222,21 +293,10 @@ impl<B: Backend> Integers for Indices<B> {
         Self(B::int_expand(self.0.clone(), shape(sizes)))
     }
     fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
-        let mut sizes = Integers::shape(self);
-        sizes[axis] = len;
-        match sizes.contains(&0) {
-            true => self.empty(&sizes),
-            false => Self(B::int_slice(self.0.clone(), &along(axis, start, len, 1))),
-        }
+        self.sliced([axis, start, len, 1], B::int_slice)
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
-        let whole: Vec<_> = arrays.iter().filter(|i| !i.is_empty()).map(|i| i.0.clone()).collect();
-        if whole.is_empty() {
-            let mut sizes = Integers::shape(&arrays[0]);
-            sizes[axis] = arrays.iter().map(|i| Integers::shape(i)[axis]).sum();
-            return arrays[0].empty(&sizes);
-        }
-        Self(B::int_cat(whole, axis))
+        Self::joined(arrays, axis, B::int_cat)
     }
     fn shift(&self, c: i64) -> Self {
         self.map(|i| B::int_add_scalar(i, Scalar::Int(c)))
@@ -255,38 +315,16 @@ impl<B: Backend> Integers for Indices<B> {
     }
 }
 
-impl<B: Backend> Bools<B> {
-    fn is_empty(&self) -> bool {
-        self.0.shape().contains(&0)
-    }
-
-    /// An array without elements.
-    fn empty(&self, sizes: &[usize]) -> Self {
-        Self(B::bool_empty(shape(sizes), &bool_device::<B>(&self.0), self.0.dtype().into()))
-    }
-
-    /// An elementwise function.
-    fn map(&self, f: impl FnOnce(BoolTensor<B>) -> BoolTensor<B>) -> Self {
-        if self.is_empty() { self.clone() } else { Self(f(self.0.clone())) }
-    }
-}
-
 impl<B: Backend> Flags for Bools<B> {
     fn shape(&self) -> Shape {
         self.0.shape().to_vec()
     }
     fn elements(&self) -> Result<AnyTensor> {
-        match self.is_empty() {
-            true => empty_elements(&self.0),
-            false => read(B::bool_into_data(self.0.clone())),
-        }
+        self.host(B::bool_into_data)
     }
     fn full(&self, sizes: &[usize], holds: bool) -> Self {
-        if sizes.contains(&0) {
-            return self.empty(sizes);
-        }
         let (device, dtype) = (bool_device::<B>(&self.0), self.0.dtype().into());
-        Self(match holds {
+        self.sized(sizes, || match holds {
             true => B::bool_ones(shape(sizes), &device, dtype),
             false => B::bool_zeros(shape(sizes), &device, dtype),
         })
@@ -298,21 +336,10 @@ impl<B: Backend> Flags for Bools<B> {
         Self(B::bool_expand(self.0.clone(), shape(sizes)))
     }
     fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
-        let mut sizes = Flags::shape(self);
-        sizes[axis] = len;
-        match sizes.contains(&0) {
-            true => self.empty(&sizes),
-            false => Self(B::bool_slice(self.0.clone(), &along(axis, start, len, 1))),
-        }
+        self.sliced([axis, start, len, 1], B::bool_slice)
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
-        let whole: Vec<_> = arrays.iter().filter(|b| !b.is_empty()).map(|b| b.0.clone()).collect();
-        if whole.is_empty() {
-            let mut sizes = Flags::shape(&arrays[0]);
-            sizes[axis] = arrays.iter().map(|b| Flags::shape(b)[axis]).sum();
-            return arrays[0].empty(&sizes);
-        }
-        Self(B::bool_cat(whole, axis))
+        Self::joined(arrays, axis, B::bool_cat)
     }
     fn and(&self, rhs: &Self) -> Self {
         self.map(|b| B::bool_and(b, rhs.0.clone()))
@@ -327,7 +354,7 @@ impl<B: Backend> Flags for Bools<B> {
         if !self.is_empty() {
             return Self(B::bool_any_dim(self.0.clone(), axis));
         }
-        let mut sizes = Flags::shape(self);
+        let mut sizes = self.sizes();
         sizes[axis] = 1;
         Flags::full(self, &sizes, false)
     }
