@@ -137,9 +137,10 @@ fn ignores_nan<R: Runtime>(client: &ComputeClient<R>) -> bool {
 
 /// Elements per load: 4 if the lines along axis `fast` consist of whole vectors of consecutive elements.
 fn width(x: &Operand, fast: usize) -> usize {
-    let whole = x.shape[fast] % 4 == 0 && x.strides[fast] == 1;
-    let others = (0..3).filter(|&axis| axis != fast).all(|axis| x.strides[axis] % 4 == 0);
-    let start = x.handle.offset_start.unwrap_or(0) as usize % (4 * x.dtype.size()) == 0;
+    let whole = x.shape[fast].is_multiple_of(4) && x.strides[fast] == 1;
+    let others = (0..3).filter(|&axis| axis != fast).all(|axis| x.strides[axis].is_multiple_of(4));
+    let bytes = 4 * x.dtype.size();
+    let start = (x.handle.offset_start.unwrap_or(0) as usize).is_multiple_of(bytes);
     if whole && others && start { 4 } else { 1 }
 }
 

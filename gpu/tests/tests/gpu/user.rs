@@ -60,7 +60,7 @@ pub(super) fn factored<B: Tested + AutodiffBackend>() -> [Vec<f32>; 4] {
         gradient::<B>(|_, spd, w| (cholesky(spd).unwrap() * w).sum()),
         gradient::<B>(|x, _, w| (qr(x).unwrap().r * w).sum()),
         gradient::<B>(|_, spd, w| {
-            (eigh(spd).unwrap().values.sin() * w.slice([0..1]).squeeze()).sum()
+            (eigh(spd).unwrap().values.sin() * w.narrow(0, 0, 1).squeeze()).sum()
         }),
         gradient::<B>(|x, _, _| svd(x).unwrap().s.powi_scalar(2).sum()),
     ]
