@@ -14,6 +14,7 @@ pub(super) fn has_kernel<R: CubeRuntime>(of: MatrixKernel) -> bool {
 }
 
 #[cfg(not(feature = "cusolver"))]
+#[allow(clippy::extra_unused_type_parameters, reason = "the signature with the feature")]
 pub(super) fn has_kernel<R: CubeRuntime>(_of: MatrixKernel) -> bool {
     false
 }
