@@ -98,13 +98,15 @@ class Result:
             lib.t4a_tensor_release(self._handle)
 
 
-def _release(capsule):
+# The objects are bound as defaults: globals of a module are None at the exit of the interpreter, which releases capsules too.
+def _release(capsule, pointer=_pointer_of, valid=_valid, name=_VERSIONED, managed=Managed.from_address, deleter=DELETER):
     # A consumer renames the capsule; the tensor of an unconsumed capsule is released here.
-    at = _pointer_of(capsule, _VERSIONED) if _valid(capsule, _VERSIONED) else None
-    if at:
-        managed = cast(at, POINTER(Managed))
-        DELETER(managed.contents.deleter)(managed)
+    if valid(capsule, name):
+        exported = managed(pointer(capsule, name))
+        deleter(exported.deleter)(exported)
 
 
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)(_release)
+# Never destroyed, as capsules can outlive the module.
+pythonapi.Py_IncRef(py_object(_DESTRUCTOR))
 _RELEASE = cast(_DESTRUCTOR, c_void_p)

@@ -220,6 +220,25 @@ threading.Thread(target=lambda: [tn.expm(x) for _ in range(1000)], daemon=True).
     assert done.stdout == "10000.0 100.0\n"
 
 
+def test_tensors_that_outlive_the_modules():
+    program = """
+import sys
+import numpy as np
+from t4a import Op
+(result,) = Op.of({"softmax": {"axis": 1}}).run(np.ones((2, 3)))
+capsule = result.__dlpack__(max_version=(1, 1))
+# Not released before the modules are cleared.
+held = [capsule]
+held.append(held)
+try:
+    raise ValueError
+except ValueError as error:
+    sys.kept = error
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
 def test_many_contractions():
     # More than are kept.
     x = rng.normal(size=4)
