@@ -11,7 +11,7 @@ use burn::backend::Autodiff;
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Distribution, Tensor};
 use burn_t4a::ext::einsum::{LogSumExp, MaxPlus, einsum, semiring_einsum};
-use burn_t4a::ext::linalg::{cholesky, eigh, qr, solve, svd};
+use burn_t4a::ext::linalg::{cholesky, eigh, lu, qr, solve, svd};
 use burn_t4a::ext::operation::{BlockCopy, BlockProducts, BlockSum, BlockTerm, FlatMatrix};
 use burn_t4a::ext::scan::fused::{Running, cumulative, linear_recurrence};
 use burn_t4a::ext::structured::{self, Direction, GradedTensor, Leg, Spec, Structured, U1};
@@ -218,7 +218,7 @@ fn factorisations(bench: &Bench, scale: usize) {
     });
 }
 
-/// Factorisations of single matrices.
+/// Factorisations of single matrices, by cuSOLVER on CUDA; elsewhere the engine, here not optimised, takes minutes.
 fn large(bench: &Bench, scale: usize) {
     for n in [256, 1024].map(|n| n / scale) {
         let (spd, general) = (positive(1, n), random([1, n, n]));
@@ -227,6 +227,7 @@ fn large(bench: &Bench, scale: usize) {
             cholesky(spd.clone()).expect("factors");
         });
         bench.row(&format!("qr {n}×{n}"), work(), || drop(qr(general.clone()).expect("factors")));
+        bench.row(&format!("lu {n}×{n}"), work(), || drop(lu(general.clone()).expect("factors")));
         bench.row(&format!("solve {n}×{n}"), work(), || {
             solve(spd.clone(), general.clone()).expect("a solution");
         });
@@ -315,7 +316,7 @@ fn main() {
     products(&bench, scale);
     scans(&bench, scale);
     factorisations(&bench, scale);
-    large(&bench, scale);
     blocks(&bench, scale);
     graded(&bench, scale);
+    large(&bench, scale);
 }
