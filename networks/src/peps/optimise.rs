@@ -191,10 +191,10 @@ impl<E: PepsEnergy> PepsSearch<E> {
     }
 
     /// One step: along the direction of L-BFGS, shortened until the energy falls by a part of what the gradient predicts.
-    /// The state stays if it does not.
+    /// The state stays if it does not, and after an error.
     ///
     /// # Errors
-    /// Those of [`PepsEnergy::evaluate`].
+    /// That of [`PepsEnergy::evaluate`] for the shortest step, if it fails for all lengths.
     pub fn step(&mut self) -> Result<Report> {
         let begin = Instant::now();
         let mut direction = self.direction()?;
@@ -209,17 +209,24 @@ impl<E: PepsEnergy> PepsSearch<E> {
         let mut length = if self.pairs.is_empty() { (0.1 * most / size).min(1.0) } else { 1.0 };
         length = length.min(most / size);
         let before = E::parts(&self.evaluated).0;
+        let (mut failed, mut computed) = (None, false);
         for _ in 0..12 {
             let moved = E::state(sum(E::tensors(&self.state), &direction, length)?)?;
-            let found = self.energy.evaluate(&moved, Some(&self.evaluated));
-            // A step too far may leave the states whose environments converge.
-            if let Ok(found) = found
-                && E::parts(&found).0 <= before + 1e-4 * length * slope
-            {
-                self.accept(moved, found)?;
-                break;
+            match self.energy.evaluate(&moved, Some(&self.evaluated)) {
+                Ok(found) => {
+                    computed = true;
+                    if E::parts(&found).0 <= before + 1e-4 * length * slope {
+                        self.accept(moved, found)?;
+                        break;
+                    }
+                }
+                // A step too far may leave the states whose environments converge.
+                Err(error) => failed = Some(error),
             }
             length *= 0.4;
+        }
+        if let (Some(error), false) = (failed, computed) {
+            return Err(error);
         }
         self.steps += 1;
         let (energy, _, report) = E::parts(&self.evaluated);

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use t4a_diff::check;
 use t4a_networks::NetworksError;
 use t4a_networks::peps::{
-    Cell, CellEnergy, CellEnvironment, CellSearch, CellStep, CtmOptions, FixedStep, Grid,
-    PepsOptions, PepsSearch, Symmetric, SymmetricEnergy, SymmetricSearch, layers, random_state,
+    Cell, CellEnergy, CellEnvironment, CellSearch, CellStep, CtmOptions, CtmReport, FixedStep,
+    Grid, PepsEnergy, PepsOptions, PepsSearch, Symmetric, SymmetricEnergy, SymmetricSearch, layers,
+    random_state,
 };
 use t4a_networks::sites::spin_half;
 use t4a_networks::{Method, Report};
@@ -183,6 +184,55 @@ fn optimisation_ends_at_the_tolerance() {
     let mut search = PepsSearch::new(&h, state(1), options).unwrap();
     let last = search.run(go).unwrap();
     assert!(last.step < 200 && (last.energy + 0.5).abs() < 1e-9, "{last:?}");
+}
+
+/// An energy that can be computed for the start only.
+#[derive(Clone, Debug)]
+struct OfTheStart(SymmetricEnergy<Trivial>);
+
+impl PepsEnergy for OfTheStart {
+    type Sector = Trivial;
+    type State = GradedTensor<Trivial>;
+    type Evaluated = <SymmetricEnergy<Trivial> as PepsEnergy>::Evaluated;
+
+    fn evaluate(
+        &self,
+        state: &Self::State,
+        similar: Option<&Self::Evaluated>,
+    ) -> Result<Self::Evaluated, NetworksError> {
+        let (op, name, required) = ("a test", "the state", "that of the start");
+        match similar {
+            None => self.0.evaluate(state, None),
+            Some(_) => Err(NetworksError::Argument { op, name, given: "another".into(), required }),
+        }
+    }
+    fn energy(&self, state: &Self::State) -> Result<f64, NetworksError> {
+        self.0.energy(state)
+    }
+    fn tensors(state: &Self::State) -> &[GradedTensor<Trivial>] {
+        SymmetricEnergy::<Trivial>::tensors(state)
+    }
+    fn state(tensors: Vec<GradedTensor<Trivial>>) -> Result<Self::State, NetworksError> {
+        SymmetricEnergy::<Trivial>::state(tensors)
+    }
+    fn parts(evaluated: &Self::Evaluated) -> (f64, &[GradedTensor<Trivial>], &CtmReport) {
+        SymmetricEnergy::<Trivial>::parts(evaluated)
+    }
+}
+
+#[test]
+fn steps_whose_energies_fail() {
+    let site = spin_half().conserve(|_| Trivial).unwrap();
+    let terms = [(1.0, "Sz", "Sz")];
+    let options = CtmOptions::new().max_dim(3).tolerance(1e-8);
+    let h = SymmetricEnergy::new(layers::pair_operator(&site, terms).unwrap(), options).unwrap();
+    let bond = Leg::new([(Trivial, 2)], Direction::Out).unwrap();
+    let start = random_state(site.leg(), &bond, 1).unwrap();
+    let mut search = PepsSearch::new(&OfTheStart(h), start.clone(), PepsOptions::new()).unwrap();
+    let go = |_: &Report| Ok(ControlFlow::Continue(()));
+    argument(search.step());
+    argument(search.run(go));
+    assert_eq!(check::elements(&search.state().sub(&start).unwrap().norm().unwrap()), [0.0]);
 }
 
 #[test]
