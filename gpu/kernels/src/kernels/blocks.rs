@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use super::product::Standard;
-use super::tile::{Four, accumulate, load_left, load_right, store_left, store_right};
+use super::tile::{Four, accumulate, load_tile, store_tile};
 
 /// Integers per tile, per matrix of the result, per term and per copy in the tables of both kernels.
 pub(crate) const TILE: usize = 3;
@@ -96,7 +96,7 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
         let b_along_n = b_column <= b_row;
         let mut k0 = 0usize;
         while k0 < k {
-            load_left::<E, F, N>(
+            load_tile::<E, F, N>(
                 &mut next_a,
                 a,
                 a0 + k0 * a_column,
@@ -111,7 +111,7 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
                 steps,
                 units,
             );
-            load_right::<E, F, N>(
+            load_tile::<E, F, N>(
                 &mut next_b,
                 b,
                 b0 + k0 * b_row,
@@ -126,8 +126,8 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
                 columns,
                 units,
             );
-            store_left::<F>(&mut sa, 0, &next_a, unit, a_along_k, bm, steps, units);
-            store_right::<F>(&mut sb, 0, &next_b, unit, b_along_n, bk, columns, units);
+            store_tile::<F>(&mut sa, 0, &next_a, unit, a_along_k, bm, steps, units);
+            store_tile::<F>(&mut sb, 0, &next_b, unit, b_along_n, bk, columns, units);
             sync_cube();
             accumulate::<F, Standard>(
                 &mut totals,

@@ -3,10 +3,7 @@
 use cubecl::prelude::*;
 
 use super::is_nan;
-use super::tile::{
-    Four, accumulate, has_nan, left_place, load_left, load_right, right_place, store_left,
-    store_right,
-};
+use super::tile::{Four, accumulate, has_nan, load_tile, place, store_tile};
 
 /// ⊗ and ⊕ of a semiring. A term that is NaN, such as −∞ + ∞, is ignored, because the zero of the semiring absorbs.
 #[cube]
@@ -248,7 +245,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
         sync_cube();
     }
 
-    load_left::<E, F, NA>(
+    load_tile::<E, F, NA>(
         &mut next_a,
         a,
         a0,
@@ -263,7 +260,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
         steps,
         units,
     );
-    load_right::<E, F, NB>(
+    load_tile::<E, F, NB>(
         &mut next_b,
         b,
         b0,
@@ -285,19 +282,19 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
             #[unroll]
             for i in 0..a_loads {
                 if has_nan::<F>(next_a[i]) {
-                    let place = left_place(unit + i * units, a_along_k, bm, steps);
-                    record(&mut row_flags, place.0, block);
+                    let (row, _) = place(unit + i * units, a_along_k, bm, steps);
+                    record(&mut row_flags, row, block);
                 }
             }
             #[unroll]
             for i in 0..b_loads {
                 let loaded = next_b[i];
                 if has_nan::<F>(loaded) {
-                    let place = right_place(unit + i * units, b_along_n, bk, columns);
+                    let (_, vector) = place(unit + i * units, b_along_n, bk, columns);
                     #[unroll]
                     for l in 0..4usize {
                         if is_nan::<F>(loaded[l]) {
-                            record(&mut column_flags, 4 * place.1 + l, block);
+                            record(&mut column_flags, 4 * vector + l, block);
                         }
                     }
                 }
@@ -307,13 +304,13 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
         let stage = k0 / bk % 2;
         let a_start = stage * a_size;
         let b_start = stage * b_size;
-        store_left::<F>(&mut sa, a_start, &next_a, unit, a_along_k, bm, steps, units);
-        store_right::<F>(&mut sb, b_start, &next_b, unit, b_along_n, bk, columns, units);
+        store_tile::<F>(&mut sa, a_start, &next_a, unit, a_along_k, bm, steps, units);
+        store_tile::<F>(&mut sb, b_start, &next_b, unit, b_along_n, bk, columns, units);
         // The other block was read before the preceding barrier, so the next pass may write it.
         sync_cube();
         k0 += bk;
         if k0 < k {
-            load_left::<E, F, NA>(
+            load_tile::<E, F, NA>(
                 &mut next_a,
                 a,
                 a0 + k0 * a_column,
@@ -328,7 +325,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
                 steps,
                 units,
             );
-            load_right::<E, F, NB>(
+            load_tile::<E, F, NB>(
                 &mut next_b,
                 b,
                 b0 + k0 * b_row,

@@ -48,125 +48,67 @@ pub(super) fn has_nan<F: Float>(x: Vector<F, Four>) -> bool {
     is_nan::<F>(x[0]) || is_nan::<F>(x[1]) || is_nan::<F>(x[2]) || is_nan::<F>(x[3])
 }
 
-/// Row and vector of steps of element `e` of the left tile. Neighbouring units read neighbouring elements: of a row if
-/// it is stored along k.
+/// Row and vector of element `e` of a tile. Neighbouring units read neighbouring elements: of a row if it is stored
+/// `along` its columns.
 #[cube]
-pub(super) fn left_place(
+pub(super) fn place(
     e: usize,
     along: bool,
     #[comptime] rows: usize,
-    #[comptime] steps: usize,
+    #[comptime] vectors: usize,
 ) -> (usize, usize) {
-    (select(along, e / steps, e % rows), select(along, e % steps, e / rows))
+    (select(along, e / vectors, e % rows), select(along, e % vectors, e / rows))
 }
 
-/// Step and vector of columns of element `e` of the right tile, `along` if its rows are stored along n.
+/// Reads a unit's share of a tile, whose first element is `x[from]` and which has `m` rows and `n` columns inside.
 #[cube]
-pub(super) fn right_place(
-    e: usize,
-    along: bool,
-    #[comptime] rows: usize,
-    #[comptime] columns: usize,
-) -> (usize, usize) {
-    (select(along, e / columns, e % rows), select(along, e % columns, e / rows))
-}
-
-/// Reads a unit's share of a left tile, whose first element is `a[from]` and which has `m` rows and `k` steps inside.
-#[cube]
-pub(super) fn load_left<E: Numeric, F: Float, N: Size>(
+pub(super) fn load_tile<E: Numeric, F: Float, N: Size>(
     next: &mut Array<Vector<F, Four>>,
-    a: &Tensor<Vector<E, N>>,
+    x: &Tensor<Vector<E, N>>,
     from: usize,
     row_stride: usize,
     column_stride: usize,
     m: usize,
-    k: usize,
-    zero: F,
-    unit: usize,
-    along: bool,
-    #[comptime] rows: usize,
-    #[comptime] steps: usize,
-    #[comptime] units: usize,
-) {
-    #[unroll]
-    for i in 0..comptime!(rows * steps / units) {
-        let (row, step) = left_place(unit + i * units, along, rows, steps);
-        let first = from + row * row_stride + 4 * step * column_stride;
-        let inside = left(4 * step, k, row < m);
-        next[i] = load::<E, F, N>(a, first, column_stride, inside, zero);
-    }
-}
-
-/// Reads a unit's share of a right tile, whose first element is `b[from]` and which has `k` steps and `n` columns
-/// inside.
-#[cube]
-pub(super) fn load_right<E: Numeric, F: Float, N: Size>(
-    next: &mut Array<Vector<F, Four>>,
-    b: &Tensor<Vector<E, N>>,
-    from: usize,
-    row_stride: usize,
-    column_stride: usize,
-    k: usize,
     n: usize,
     zero: F,
     unit: usize,
     along: bool,
     #[comptime] rows: usize,
-    #[comptime] columns: usize,
+    #[comptime] vectors: usize,
     #[comptime] units: usize,
 ) {
     #[unroll]
-    for i in 0..comptime!(rows * columns / units) {
-        let (step, column) = right_place(unit + i * units, along, rows, columns);
-        let first = from + step * row_stride + 4 * column * column_stride;
-        let inside = left(4 * column, n, step < k);
-        next[i] = load::<E, F, N>(b, first, column_stride, inside, zero);
+    for i in 0..comptime!(rows * vectors / units) {
+        let (row, vector) = place(unit + i * units, along, rows, vectors);
+        let first = from + row * row_stride + 4 * vector * column_stride;
+        let inside = left(4 * vector, n, row < m);
+        next[i] = load::<E, F, N>(x, first, column_stride, inside, zero);
     }
 }
 
-/// Writes a unit's share of a left tile to shared memory from index `start`.
+/// Writes a unit's share of a tile to shared memory from index `start`. Rows have `vectors` vectors and one more, so that
+/// neighbouring rows use different banks.
 #[cube]
-pub(super) fn store_left<F: Float>(
+pub(super) fn store_tile<F: Float>(
     tile: &mut SharedMemory<Vector<F, Four>>,
     start: usize,
     next: &Array<Vector<F, Four>>,
     unit: usize,
     along: bool,
     #[comptime] rows: usize,
-    #[comptime] steps: usize,
+    #[comptime] vectors: usize,
     #[comptime] units: usize,
 ) {
     #[unroll]
-    for i in 0..comptime!(rows * steps / units) {
-        let (row, step) = left_place(unit + i * units, along, rows, steps);
-        tile[start + row * comptime!(steps + 1) + step] = next[i];
+    for i in 0..comptime!(rows * vectors / units) {
+        let (row, vector) = place(unit + i * units, along, rows, vectors);
+        tile[start + row * comptime!(vectors + 1) + vector] = next[i];
     }
 }
 
-/// Writes a unit's share of a right tile to shared memory from index `start`.
-#[cube]
-pub(super) fn store_right<F: Float>(
-    tile: &mut SharedMemory<Vector<F, Four>>,
-    start: usize,
-    next: &Array<Vector<F, Four>>,
-    unit: usize,
-    along: bool,
-    #[comptime] rows: usize,
-    #[comptime] columns: usize,
-    #[comptime] units: usize,
-) {
-    #[unroll]
-    for i in 0..comptime!(rows * columns / units) {
-        let (step, column) = right_place(unit + i * units, along, rows, columns);
-        tile[start + step * comptime!(columns + 1) + column] = next[i];
-    }
-}
-
-/// Adds the products of the tiles in shared memory from indices `a_start` and `b_start` to the sums of a unit: rows `y + i * high`,
-/// vectors of columns `x + j * wide`, with `sums[i * vectors + j]`.
-///
-/// Rows of the left tile have `steps` vectors and one more, so that neighbouring rows use different banks; those of the
-/// right tile have `columns` vectors and one more.
+/// Adds the products of the tiles in shared memory from indices `a_start` and `b_start` to the sums of a unit: rows
+/// `y + i * high`, vectors of columns `x + j * wide`, with `sums[i * vectors + j]`. Rows of the left tile are those of
+/// the product, with `steps` vectors; rows of the right tile are steps. [`store_tile`] has written both.
 #[cube]
 pub(super) fn accumulate<F: Float, S: Ring>(
     sums: &mut Array<Vector<F, Four>>,
