@@ -18,7 +18,7 @@
 //! | task | |
 //! |---|---|
 //! | a user-defined semiring with checked laws | [`Semiring`], [`laws`]; with fast kernels [`UncheckedSemiring`] |
-//! | the built-in semirings | [`Standard`], [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MaxMin`], [`LogSumExp`], [`Boolean`], [`Counting`], [`Counted`], [`KBest`] |
+//! | the built-in semirings | [`Standard`], [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MinMul`], [`MaxMin`], [`LogSumExp`], [`Boolean`], [`Counting`], [`Counted`], [`KBest`] |
 //! | a matrix product, strided, batched | [`gemm::Product`] |
 //! | the argmax of every sum | [`Selective`], [`gemm::Product::argmax`] |
 //! | code generic over element types | [`Scalar`], [`Numeric`], [`Real`], [`Float`], [`Int`], [`Field`] |
@@ -53,5 +53,6 @@ pub use half::{bf16, f16};
 pub use scalar::{Extended, Field, Float, Int, Numeric, Real, Scalar, Signed, c32, c64};
 pub use semiring::{Cancellative, Selective, Semiring, UncheckedSemiring};
 pub use semirings::{
-    Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard,
+    Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus,
+    Standard,
 };

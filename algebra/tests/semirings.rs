@@ -6,8 +6,8 @@ use oracle::{Layout, Lcg, check_product, check_winners};
 use t4a_algebra::gemm::{GemmError, Kernel, MatMut, MatRef, NO_ARGMAX, Parallelism, Product};
 use t4a_algebra::{
     Boolean, Cancellative, Counted, Counting, Extended, Float, KBest, LogSumExp, MaxMin, MaxMul,
-    MaxPlus, MinPlus, Numeric, Real, Selective, Semiring, Standard, UncheckedSemiring, bf16, f16,
-    laws,
+    MaxPlus, MinMul, MinPlus, Numeric, Real, Selective, Semiring, Standard, UncheckedSemiring,
+    bf16, f16, laws,
 };
 
 const SHAPES: [(usize, usize, usize); 13] = [
@@ -74,6 +74,7 @@ products! {
     min_plus_products: MinPlus, -3, [f32, i16, i64];
     min_plus_products_of_unsigned: MinPlus, 0, [u8, u32];
     max_mul_products: MaxMul, 0, [f64, i32];
+    min_mul_products: MinMul, 0, [f64, f16, i32, u8];
     max_min_products: MaxMin, 0, [f32, u8];
     min_max_products_of_somebody_else: MinMax, 0, [f32, f16, i32];
 }
@@ -94,6 +95,9 @@ fn arithmetic_without_checks_is_that_of_the_semiring() {
     unchecked_laws::<MinPlus, u16>(0);
     unchecked_laws::<MaxMul, f64>(0);
     unchecked_laws::<MaxMul, u8>(0);
+    unchecked_laws::<MinMul, f64>(0);
+    unchecked_laws::<MinMul, bf16>(0);
+    unchecked_laws::<MinMul, u8>(0);
     unchecked_laws::<MaxMin, f32>(-3);
     unchecked_laws::<MaxMin, i64>(-3);
 }
@@ -275,14 +279,17 @@ fn laws_of_selective_semirings() {
     check::<MinPlus, f64>(&floats);
     check::<MaxMin, f64>(&floats);
     check::<MaxMul, f64>(&floats[3..]);
+    check::<MinMul, f64>(&floats[3..]);
     let floats = floats.map(|x| f16::from_f64(x / 4.0));
     check::<MaxPlus, f16>(&floats);
     check::<MaxMul, f16>(&floats[3..]);
+    check::<MinMul, f16>(&floats[3..]);
     // Sums stay in range, because saturation is not associative: (MAX ⊗ MAX) ⊗ −MAX.
     check::<MaxPlus, i8>(&[i8::MIN, -40, -1, 0, 1, 7, 40]);
     check::<MinPlus, i8>(&[-40, -1, 0, 1, 7, 40, i8::MAX]);
     check::<MinPlus, u32>(&[0, 1, 5, 1 << 30, u32::MAX]);
     check::<MaxMul, u8>(&[0, 1, 2, 5]);
+    check::<MinMul, u8>(&[0, 1, 2, 5, u8::MAX]);
     check::<MaxMin, i64>(&[i64::MIN, -1, 0, 5, i64::MAX]);
     laws::semiring::<Boolean, bool>(&[false, true], PartialEq::eq).unwrap();
     laws::selective::<Boolean, bool>(&[false, true], PartialEq::eq).unwrap();
@@ -300,6 +307,8 @@ fn laws_of_composed_semirings() {
     laws::semiring::<Counting, _>(&elements, PartialEq::eq).unwrap();
     let elements = [0.0, 0.5, 1.0, 2.0, f64::INFINITY].map(|x| Counting::<MaxMul>::of(x, 3));
     laws::semiring::<Counting<MaxMul>, _>(&elements, PartialEq::eq).unwrap();
+    let elements = [0.0, 0.5, 1.0, 2.0, f64::INFINITY].map(|x| Counting::<MinMul>::of(x, 3));
+    laws::semiring::<Counting<MinMul>, _>(&elements, PartialEq::eq).unwrap();
     let elements = [(false, 0), (true, 1), (true, 5)].map(|(x, n)| Counted::new(x, n));
     laws::semiring::<Counting<Boolean>, _>(&elements, PartialEq::eq).unwrap();
     type Best = KBest<3>;
@@ -320,9 +329,11 @@ fn laws_of_cancellative_semirings() {
     laws::cancellative::<MaxPlus, f64>(&floats).unwrap();
     laws::cancellative::<MinPlus, f64>(&floats).unwrap();
     laws::cancellative::<MaxMul, f64>(&floats[2..]).unwrap();
+    laws::cancellative::<MinMul, f64>(&floats[2..]).unwrap();
     laws::cancellative::<MaxPlus, i8>(&[i8::MIN, -40, 0, 1, 40, i8::MAX]).unwrap();
     laws::cancellative::<MinPlus, u8>(&[0, 1, 40, 80, u8::MAX]).unwrap();
     laws::cancellative::<MaxMul, u8>(&[0, 1, 2, 5, 255]).unwrap();
+    laws::cancellative::<MinMul, u8>(&[0, 1, 2, 5, 255]).unwrap();
     laws::cancellative::<Boolean, bool>(&[false, true]).unwrap();
 
     /// (max, min), which is not cancellative.
@@ -455,6 +466,7 @@ fn nan_propagates_from_every_place() {
     check::<MaxPlus>();
     check::<MinPlus>();
     check::<MaxMul>();
+    check::<MinMul>();
     check::<MaxMin>();
 }
 
@@ -596,6 +608,8 @@ fn the_neutral_elements_are_extremes_not_large_numbers() {
     assert_eq!(<MaxPlus as Semiring<i16>>::ZERO, i16::MIN);
     assert_eq!(<MaxMin as Semiring<u8>>::ONE, u8::MAX);
     assert_eq!(<MaxMul as Semiring<f64>>::ZERO, 0.0);
+    assert_eq!(<MinMul as Semiring<f32>>::mul(0.0, f32::INFINITY), f32::INFINITY);
+    assert_eq!(<MinMul as Semiring<u8>>::mul(0, u8::MAX), u8::MAX);
     assert!(!<MaxMul as Semiring<f64>>::contains(-1.0));
     assert!(MaxMul::contains(<f32 as Numeric>::ONE));
 }

@@ -128,7 +128,7 @@ typedef struct {
 
 typedef struct {
   size_t size;
-  const char *semiring; /* NULL: "standard"; "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp" */
+  const char *semiring; /* NULL: "standard"; "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp" */
   size_t memory;        /* bytes for intermediate tensors, 0: no bound */
   DLDataType dtype;     /* all zero: f64; a complex one makes operands and result complex */
   const char *optimize; /* NULL: "greedy"; "annealing"; a path of opt_einsum as "[[0,1],[0,1]]". Since 1.2 */

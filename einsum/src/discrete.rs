@@ -2,8 +2,8 @@
 //! for semirings of this workspace are compiled here.
 
 use t4a_algebra::{
-    Boolean, Cancellative, Counted, Counting, KBest, MaxMin, MaxMul, MaxPlus, MinPlus, Scalar,
-    Selective, Semiring, Standard, bf16, f16,
+    Boolean, Cancellative, Counted, Counting, KBest, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus,
+    Scalar, Selective, Semiring, Standard, bf16, f16,
 };
 use t4a_tensor::{AnyTensor, DType, Element, Tensor, TensorError, with_dtype};
 
@@ -78,8 +78,8 @@ impl Plan {
     }
 }
 
-/// A semiring over signed integers: [`Standard`] with wrapping arithmetic, and [`MaxPlus`], [`MinPlus`], [`MaxMul`] and
-/// [`MaxMin`] with saturation, where `MIN` and `MAX` represent −∞ and +∞. A user-defined semiring needs an empty impl.
+/// A semiring over signed integers: [`Standard`] with wrapping arithmetic, and [`MaxPlus`], [`MinPlus`], [`MaxMul`],
+/// [`MinMul`] and [`MaxMin`] with saturation, where `MIN` and `MAX` represent −∞ and +∞. A user-defined semiring needs an empty impl.
 pub trait IntSemiring:
     Semiring<i64> + Semiring<i32> + Semiring<i16> + Semiring<i8> + Sized
 {
@@ -110,8 +110,8 @@ pub trait FloatSelective:
 
 impl<S: Selective<f64> + Selective<f32> + Selective<f16> + Selective<bf16>> FloatSelective for S {}
 
-/// A semiring over floats whose optimal terms can be counted: [`MaxPlus`], [`MinPlus`], [`MaxMul`]. A user-defined
-/// semiring needs an empty impl.
+/// A semiring over floats whose optimal terms can be counted: [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MinMul`]. A
+/// user-defined semiring needs an empty impl.
 pub trait FloatCancellative:
     Cancellative<f64> + Cancellative<f32> + Cancellative<f16> + Cancellative<bf16> + Sized
 {
@@ -148,6 +148,6 @@ macro_rules! compiled_here {
     )*)*};
 }
 compiled_here! {
-    IntSemiring::contract = of_integers: Standard, MaxPlus, MinPlus, MaxMul, MaxMin;
-    FloatCancellative::count = counts: MaxPlus, MinPlus, MaxMul;
+    IntSemiring::contract = of_integers: Standard, MaxPlus, MinPlus, MaxMul, MinMul, MaxMin;
+    FloatCancellative::count = counts: MaxPlus, MinPlus, MaxMul, MinMul;
 }

@@ -6,7 +6,7 @@ mod oracle;
 use oracle::{Case, naive, networks, tensor};
 use proptest::prelude::*;
 use t4a_algebra::{
-    Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Scalar,
+    Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Scalar,
     Selective, Semiring, Standard, f16,
 };
 use t4a_einsum::{Differentiable, Einsum, Path, Result, Share, Subscripts};
@@ -97,6 +97,7 @@ proptest! {
         check_derivatives::<MaxPlus>(&case);
         check_derivatives::<MinPlus>(&case);
         check_derivatives::<MaxMul>(&case);
+        check_derivatives::<MinMul>(&case);
         check_derivatives::<MaxMin>(&case);
         check_derivatives::<LogSumExp>(&case);
     }
@@ -109,6 +110,8 @@ proptest! {
         check::<MinPlus, f64>(&case, |v| if v > 4 { f64::INFINITY } else { v as f64 }, equal);
         check::<MinPlus, u8>(&case, |v| if v > 4 { u8::MAX } else { (v + 4) as u8 }, equal);
         check::<MaxMul, f64>(&case, |v| v.max(0) as f64, equal);
+        check::<MinMul, f64>(&case, |v| if v > 4 { f64::INFINITY } else { v.max(0) as f64 }, equal);
+        check::<MinMul, u8>(&case, |v| if v > 4 { u8::MAX } else { v.max(0) as u8 }, equal);
         check::<MaxMin, i64>(&case, |v| if v < -2 { i64::MIN } else { v }, equal);
         check::<Boolean, bool>(&case, |v| v < 1, equal);
         check::<Counting, Counted<i32>>(&case, |v| Counted::new(v as i32 / 2, 1), equal);
@@ -269,6 +272,7 @@ fn dead_sums_pass_on_nothing() -> Result<()> {
     dead::<MaxPlus>()?;
     dead::<MinPlus>()?;
     dead::<MaxMul>()?;
+    dead::<MinMul>()?;
     dead::<MaxMin>()?;
     dead::<LogSumExp>()
 }
@@ -290,6 +294,7 @@ fn ties_go_to_the_first_term() -> Result<()> {
     first::<MaxPlus>()?;
     first::<MinPlus>()?;
     first::<MaxMul>()?;
+    first::<MinMul>()?;
     first::<MaxMin>()
 }
 

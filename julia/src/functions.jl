@@ -6,7 +6,7 @@
 The contraction that `subscripts` describe, `"ij,jk->ik"`, or integer labels, those of the result last:
 `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
-`semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bound in bytes on
+`semiring`: "standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp". `memory`: bound in bytes on
 intermediate tensors, 0 for none. `optimize`: "greedy", "annealing" (seconds of search), or a contraction path, a list of
 steps with positions in the list of the remaining arrays, which a step removes and whose product it appends. A result without axes is an array without axes.
 """
@@ -34,9 +34,9 @@ end
 """
     argmax_einsum(subscripts, operands...; semiring = "max_plus", memory = 0, optimize = "greedy")
 
-Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") and its argmax: a dictionary from each summed
-label, a letter or an integer, to its index, an array of the size of the result. Of several optima it is the first one, with the last
-label varying fastest; 0 where the result is the zero of the semiring. No derivative.
+Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "min_mul", "max_min") and its argmax: a dictionary
+from each summed label, a letter or an integer, to its index, an array of the size of the result. Of several optima it is the first
+one, with the last label varying fastest; 0 where the result is the zero of the semiring. No derivative.
 """
 function argmax_einsum(subscripts, operands::AbstractArray...; semiring = "max_plus", memory = 0, optimize = "greedy")
     labels, (value, number) = optima("\"argmax\"", subscripts, operands; semiring, memory, optimize)
@@ -55,7 +55,7 @@ ChainRulesCore.@non_differentiable argmax_einsum(::Any...)
 """
     counting_einsum(subscripts, operands...; semiring = "max_plus", memory = 0, optimize = "greedy")
 
-Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain it. No derivative.
+Contraction over "max_plus", "min_plus", "max_mul" or "min_mul", and the number of assignments of summed labels that attain it. No derivative.
 """
 counting_einsum(subscripts, operands::AbstractArray...; semiring = "max_plus", memory = 0, optimize = "greedy") =
     optima("\"count\"", subscripts, operands; semiring, memory, optimize)[2]

@@ -174,7 +174,7 @@ def cases(complex_numbers):
         # Of a complex matrix the phases of the columns that complete the basis are arbitrary.
         "qr complete": (lambda t, x: tuple(y[..., :2] for y in t.qr(x, "complete")), noise(3, 2)),
         **{f"einsum {name}": (product(name), noise(2, 3), noise(3, 2)) for name in ("max_plus", "min_plus", "max_min", "log_sum_exp")},
-        "einsum max_mul": (product("max_mul"), abs(noise(2, 3)), abs(noise(3, 2))),
+        **{f"einsum {name}": (product(name), abs(noise(2, 3)), abs(noise(3, 2))) for name in ("max_mul", "min_mul")},
         "softmax": (lambda t, x: t.softmax(x), noise(2, 3)),
         "log_softmax": (lambda t, x: t.log_softmax(x), noise(2, 3)),
         "cross_entropy": (lambda t, x: t.cross_entropy(x, t._targets), noise(2, 3)),

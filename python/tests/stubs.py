@@ -16,7 +16,7 @@ FLAVOURS = {
 SUBMODULES = ("crf", "linalg", "scan")
 PARAMETERS = {
     "subscripts": "str | Sequence[Sequence[int]]",
-    "semiring": 'Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"]',
+    "semiring": 'Literal["standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp"]',
     "memory": "int | None", "optimize": 'bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any]',
     "k": "int", "n": "int", "axis": "int", "rank": "int", "upper": "bool", "reverse": "bool", "full_matrices": "bool",
     "check_gauge": "bool", "tolerance": "float | None", "broadening": "float | None", "separable": "bool", "rtol": "float | None",

@@ -63,10 +63,11 @@ def test_semirings():
     products = {
         "max_plus": terms.max(1), "min_plus": terms.min(1), "log_sum_exp": np.log(np.exp(terms).sum(1)),
         "max_mul": (abs(a)[:, :, None] * abs(b)[None]).max(1),
+        "min_mul": (abs(a)[:, :, None] * abs(b)[None]).min(1),
         "max_min": np.minimum(a[:, :, None], b[None]).max(1),
     }
     for semiring, want in products.items():
-        x, y = (abs(a), abs(b)) if semiring == "max_mul" else (a, b)
+        x, y = (abs(a), abs(b)) if semiring.endswith("_mul") else (a, b)
         np.testing.assert_allclose(tn.einsum("ij,jk->ik", x, y, semiring=semiring), want, rtol=1e-13)
     with pytest.raises(t4a.ArgumentError, match="max_plus"):
         tn.einsum("ij,jk->ik", a, b, semiring="plus")

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 
-use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Semiring, Standard};
 use t4a_diff::{Array, Dual, Flags, Integers, Kept, Meta, Operation, Reverse, Value};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring, Tag};
 use t4a_tensor::TensorError;
@@ -262,18 +261,10 @@ fn unit<A: Array>(semiring: FloatSemiring, x: &A) -> A {
     let shape = x.shape();
     let d = shape[shape.len() - 1];
     let zero = Tag::zero(&semiring);
-    let one = match semiring {
-        FloatSemiring::Standard => <Standard as Semiring<f64>>::ONE,
-        FloatSemiring::MaxPlus => <MaxPlus as Semiring<f64>>::ONE,
-        FloatSemiring::MinPlus => <MinPlus as Semiring<f64>>::ONE,
-        FloatSemiring::MaxMul => <MaxMul as Semiring<f64>>::ONE,
-        FloatSemiring::MaxMin => <MaxMin as Semiring<f64>>::ONE,
-        _ => <LogSumExp as Semiring<f64>>::ONE,
-    };
     let row = x.counting(d);
     let diagonal =
         row.reshape(&[d, 1]).expand(&[d, d]).equal(&row.reshape(&[1, d]).expand(&[d, d]));
-    let unit = x.full(&[d, d], zero).fill(&diagonal, one);
+    let unit = x.full(&[d, d], zero).fill(&diagonal, Tag::one(&semiring));
     let mut leading = vec![1; shape.len()];
     leading[shape.len() - 2..].copy_from_slice(&[d, d]);
     unit.reshape(&leading).expand(&shape)

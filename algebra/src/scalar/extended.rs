@@ -17,6 +17,8 @@ pub trait Extended: Real<Acc: Real> {
     fn plus_high(self, rhs: Self) -> Self;
     /// `a · b` for numbers ≥ 0; 0 absorbs everything but NaN. Integers saturate.
     fn times(self, rhs: Self) -> Self;
+    /// `a · b` for numbers ≥ 0; +∞ absorbs everything but NaN. Integers saturate.
+    fn times_high(self, rhs: Self) -> Self;
 
     /// True if [`Real::max`] replaces `rhs` by `self`: larger, or the first NaN.
     #[inline(always)]
@@ -82,6 +84,11 @@ macro_rules! float {
                 if undefined(self, rhs, product) { <Self as Numeric>::ZERO } else { product }
             }
             #[inline(always)]
+            fn times_high(self, rhs: Self) -> Self {
+                let product = self.mul(rhs);
+                if undefined(self, rhs, product) { Self::HIGHEST } else { product }
+            }
+            #[inline(always)]
             fn is_plain_term(self) -> bool { self > Self::LOWEST && self < Self::HIGHEST }
             #[inline(always)]
             fn is_plain_factor(self) -> bool { self.is_plain_term() }
@@ -110,6 +117,11 @@ macro_rules! int {
             }
             #[inline(always)]
             fn times(self, rhs: Self) -> Self { self.saturating_mul(rhs) }
+            #[inline(always)]
+            fn times_high(self, rhs: Self) -> Self {
+                let high = Self::HIGHEST;
+                if (self == high) | (rhs == high) { high } else { self.saturating_mul(rhs) }
+            }
             #[inline(always)]
             fn is_plain_term(self) -> bool {
                 (Self::MIN / 8..1 << (Self::BITS - 3 - $sign)).contains(&self)

@@ -6,6 +6,7 @@
 //! MaxPlus      floats, signed      max      +     −∞    0     selective, cancellative
 //! MinPlus      reals               min      +     +∞    0     selective, cancellative
 //! MaxMul       reals ≥ 0           max      ×     0     1     selective, cancellative
+//! MinMul       reals ≥ 0           min      ×     +∞    1     selective, cancellative
 //! MaxMin       reals               max      min   −∞    +∞    selective
 //! Boolean      bool                or       and   false true  selective, cancellative
 //! LogSumExp    floats              ln(eᵃ+eᵇ) +    −∞    0
@@ -24,6 +25,7 @@ mod log_sum_exp;
 mod max_min;
 mod max_mul;
 mod max_plus;
+mod min_mul;
 mod min_plus;
 mod standard;
 
@@ -34,5 +36,6 @@ pub use log_sum_exp::LogSumExp;
 pub use max_min::MaxMin;
 pub use max_mul::MaxMul;
 pub use max_plus::MaxPlus;
+pub use min_mul::MinMul;
 pub use min_plus::MinPlus;
 pub use standard::Standard;

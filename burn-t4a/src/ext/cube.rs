@@ -348,6 +348,7 @@ where
             Semiring::MaxPlus => t4a_cube::Semiring::MaxPlus,
             Semiring::MinPlus => t4a_cube::Semiring::MinPlus,
             Semiring::MaxMul => t4a_cube::Semiring::MaxMul,
+            Semiring::MinMul => t4a_cube::Semiring::MinMul,
             Semiring::MaxMin => t4a_cube::Semiring::MaxMin,
             Semiring::LogSumExp => t4a_cube::Semiring::LogSumExp,
             _ => return None,

@@ -12,6 +12,8 @@ pub enum Semiring {
     MinPlus,
     /// (max, ×) on numbers ≥ 0.
     MaxMul,
+    /// (min, ×) on numbers ≥ 0.
+    MinMul,
     /// (max, min).
     MaxMin,
     /// `ln Σ eˣ` and +.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
+use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard};
 use t4a_diff::Array;
 use t4a_diff::array::Semiring;
 use t4a_tensor::AnyTensor;
@@ -53,7 +53,10 @@ impl<S: ArraySemiring> Tag for Custom<S> {
         <S as Differentiable<f64>>::SHARE
     }
     fn zero(&self) -> f64 {
-        semiring::zero::<S>()
+        <S as Semiring<f64>>::ZERO
+    }
+    fn one(&self) -> f64 {
+        <S as Semiring<f64>>::ONE
     }
     fn product<A: Array>(&self, a: &A, b: &A) -> A {
         S::product(a, b)
@@ -109,11 +112,15 @@ impl Tag for FloatSemiring {
     fn zero(&self) -> f64 {
         over!(self, s => s.zero())
     }
+    fn one(&self) -> f64 {
+        over!(self, s => s.one())
+    }
     fn kernel(&self) -> Option<Semiring> {
         match self {
             Self::MaxPlus => Some(Semiring::MaxPlus),
             Self::MinPlus => Some(Semiring::MinPlus),
             Self::MaxMul => Some(Semiring::MaxMul),
+            Self::MinMul => Some(Semiring::MinMul),
             Self::MaxMin => Some(Semiring::MaxMin),
             Self::LogSumExp => Some(Semiring::LogSumExp),
             Self::Standard => None,

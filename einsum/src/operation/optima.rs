@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use t4a_algebra::{KBest, MaxMin, MaxMul, MaxPlus, MinPlus, Selective, Semiring};
+use t4a_algebra::{KBest, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Selective, Semiring};
 use t4a_diff::array::Integers;
 use t4a_diff::{Array, Cotangents, Dual, Eager, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
@@ -66,6 +66,10 @@ macro_rules! selective {
             }
             FloatSemiring::MaxMul => {
                 type $s = MaxMul;
+                $body
+            }
+            FloatSemiring::MinMul => {
+                type $s = MinMul;
                 $body
             }
             FloatSemiring::MaxMin => {
@@ -251,6 +255,7 @@ impl Operation for OptimalAssignments {
             (_, FloatSemiring::MaxPlus) => self.plan.count::<MaxPlus>(&given)?,
             (_, FloatSemiring::MinPlus) => self.plan.count::<MinPlus>(&given)?,
             (_, FloatSemiring::MaxMul) => self.plan.count::<MaxMul>(&given)?,
+            (_, FloatSemiring::MinMul) => self.plan.count::<MinMul>(&given)?,
             _ => return Err(self.refused("optimal terms do not stay distinct")),
         };
         let value = Eager::from(self.semiring.contract(&self.plan, &given)?);

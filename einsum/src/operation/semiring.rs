@@ -71,6 +71,11 @@ pub(crate) fn greatest<A: Array>(terms: &A, axis: usize, least: f64) -> A {
     terms.fill(&nan, least).max(axis).fill(&nan.any(axis), f64::NAN)
 }
 
+/// Minimum along an axis that propagates NaN.
+pub(crate) fn least<A: Array>(terms: &A, axis: usize) -> A {
+    greatest(&terms.neg(), axis, f64::NEG_INFINITY).neg()
+}
+
 /// Both arrays expanded to their common shape.
 pub(crate) fn broadcast<A: Array>(a: &A, b: &A) -> [A; 2] {
     let (x, y) = (a.shape(), b.shape());

@@ -19,6 +19,8 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     fn share(&self) -> Share;
     /// The zero of the semiring.
     fn zero(&self) -> f64;
+    /// The one of the semiring.
+    fn one(&self) -> f64;
     /// The semiring for [`Array::semiring_matmul`].
     fn kernel(&self) -> Option<Semiring> {
         None
@@ -118,6 +120,8 @@ float_semirings! {
     MinPlus "min_plus",
     /// (max, ×) on numbers ≥ 0.
     MaxMul "max_mul",
+    /// (min, ×) on numbers ≥ 0.
+    MinMul "min_mul",
     /// (max, min).
     MaxMin "max_min",
     /// `ln Σ eˣ` and +.

@@ -4,14 +4,13 @@
 //! `∂(a ⊗ b)` for a and b:
 //!
 //! ```text
-//!            Standard   MaxPlus MinPlus   MaxMul        MaxMin                  LogSumExp
+//!            Standard   MaxPlus MinPlus   MaxMul MinMul MaxMin                  LogSumExp
 //! wₖ         1          1 for the first term that is c, else 0                  exp(aₖ + bₖ − c)
 //! ∂(a ⊗ b)   (b, a)     (1, 1)            (b, a)        1 to the smaller factor (1, 1)
 //! ```
 //!
 //! An element equal to the zero of the semiring has derivative 0, even in an operand that is only copied: the
-//! derivative does not depend on the path, or on whether a summed axis has size 1. 0 · ∞ is 0 here as in (max, ×), in
-//! derivatives too.
+//! derivative does not depend on the path, or on whether a summed axis has size 1. In derivatives 0 · ∞ is 0.
 //!
 //! **Ties** resolve to the first term: terms are numbered by the labels that a step sums, labels of earlier occurrence
 //! in the subscripts slowest; sliced labels precede them. Among two equal factors of (max, min) the one named first by

@@ -5,7 +5,7 @@ use t4a_diff::Array;
 use t4a_tensor::Tensor;
 
 use crate::error::Result;
-use crate::operation::semiring::{absorbing_sum, greatest};
+use crate::operation::semiring::{absorbing_sum, least};
 use crate::operation::{ArraySemiring, FloatSemiring};
 use crate::rules::{Differentiable, Share, selective_matmul};
 
@@ -30,6 +30,6 @@ impl ArraySemiring for MinPlus {
     }
 
     fn sum<A: Array>(terms: &A, axis: usize) -> A {
-        greatest(&terms.neg(), axis, f64::NEG_INFINITY).neg()
+        least(terms, axis)
     }
 }

@@ -9,5 +9,6 @@ mod log_sum_exp;
 mod max_min;
 mod max_mul;
 mod max_plus;
+mod min_mul;
 mod min_plus;
 mod standard;

@@ -1,7 +1,7 @@
 //! Derivatives against finite differences, brute-force marginals and the subgradient inequality.
 
 use crate::oracle::tensor;
-use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, c64};
+use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard, c64};
 use t4a_einsum::{Differentiable, Einsum, EinsumError, Plan, Result};
 use t4a_tensor::Tensor;
 
@@ -112,6 +112,7 @@ fn argmax_rules_match_finite_differences_away_from_ties() {
     check::<MaxPlus>();
     check::<MaxMul>();
     check::<MinPlus>();
+    check::<MinMul>();
     check::<MaxMin>();
 }
 
@@ -263,6 +264,7 @@ fn zeros_pass_nothing_on_whatever_the_path() -> Result<()> {
     check::<MaxPlus>()?;
     check::<MinPlus>()?;
     check::<MaxMul>()?;
+    check::<MinMul>()?;
     check::<MaxMin>()?;
     check::<LogSumExp>()?;
     // Over (+, ×) the derivative at 0 is as at other numbers.
@@ -290,7 +292,7 @@ fn nan_wins_among_factors_and_terms() -> Result<()> {
     Ok(())
 }
 
-/// 0 · ∞ is 0 in the semiring and in its derivative: for a factor 0, a cotangent 0 and a tangent 0.
+/// 0 · ∞ is the zero of the semiring, and 0 in the derivative: for a factor 0, a cotangent 0 and a tangent 0.
 #[test]
 fn infinite_factors_make_no_nan() -> Result<()> {
     let plan = plan_of("i,i->i", &[&[3], &[3]]);
@@ -302,7 +304,15 @@ fn infinite_factors_make_no_nan() -> Result<()> {
     assert_eq!(grads[0].to_vec()?, [0.0, 0.0, 5.0]);
     assert_eq!(grads[1].to_vec()?, [0.0, 0.0, 3.0]);
     let moves = Tensor::from_vec(vec![1.0, 0.0, 1.0], &[3])?;
-    let (_, slope) = plan.jvp::<MaxMul, f64>(&[&a, &b], &[&moves, &Tensor::zeros(&[3])?])?;
+    let still = Tensor::zeros(&[3])?;
+    let (_, slope) = plan.jvp::<MaxMul, f64>(&[&a, &b], &[&moves, &still])?;
+    assert_eq!(slope.to_vec()?, [0.0, 0.0, 5.0]);
+    // The products with ∞ are the zero of (min, ×).
+    let grads = plan.vjp::<MinMul, f64>(&[&a, &b], &g)?;
+    assert_eq!(grads[0].to_vec()?, [0.0, 0.0, 5.0]);
+    assert_eq!(grads[1].to_vec()?, [0.0, 0.0, 3.0]);
+    let (product, slope) = plan.jvp::<MinMul, f64>(&[&a, &b], &[&moves, &still])?;
+    assert_eq!(product.to_vec()?, [far, far, 15.0]);
     assert_eq!(slope.to_vec()?, [0.0, 0.0, 5.0]);
     Ok(())
 }

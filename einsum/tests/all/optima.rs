@@ -6,8 +6,13 @@ use t4a_diff::{Eager, Meta, Operation, Value, check};
 use t4a_einsum::{Einsum, FloatSemiring, Optima, OptimalAssignments, Plan};
 use t4a_tensor::DType;
 
-const SEMIRINGS: [FloatSemiring; 4] =
-    [FloatSemiring::MaxPlus, FloatSemiring::MinPlus, FloatSemiring::MaxMul, FloatSemiring::MaxMin];
+const SEMIRINGS: [FloatSemiring; 5] = [
+    FloatSemiring::MaxPlus,
+    FloatSemiring::MinPlus,
+    FloatSemiring::MaxMul,
+    FloatSemiring::MinMul,
+    FloatSemiring::MaxMin,
+];
 
 /// Subscripts, shapes, and the summed labels with their sizes in the order of their first places.
 type Network = (&'static str, &'static [&'static [usize]], &'static [(char, usize)]);
@@ -63,7 +68,7 @@ fn terms(
             x[place.fold(0, |place, (label, &n)| place * n + if n == 1 { 0 } else { index(label) })]
         });
         let product = |a: f64, b: f64| match semiring {
-            FloatSemiring::MaxMul => a * b,
+            FloatSemiring::MaxMul | FloatSemiring::MinMul => a * b,
             FloatSemiring::MaxMin => a.min(b),
             _ => a + b,
         };
@@ -78,7 +83,7 @@ fn terms(
 
 fn zero(semiring: FloatSemiring) -> f64 {
     match semiring {
-        FloatSemiring::MinPlus => f64::INFINITY,
+        FloatSemiring::MinPlus | FloatSemiring::MinMul => f64::INFINITY,
         FloatSemiring::MaxMul => 0.0,
         _ => f64::NEG_INFINITY,
     }
@@ -113,8 +118,8 @@ fn run(network: Network, semiring: FloatSemiring, of: Optima) -> (Vec<f64>, Vec<
 #[test]
 fn all_assignments_are_compared() {
     for semiring in SEMIRINGS {
-        let better =
-            |a: f64, b: f64| if semiring == FloatSemiring::MinPlus { a < b } else { a > b };
+        let least = matches!(semiring, FloatSemiring::MinPlus | FloatSemiring::MinMul);
+        let better = |a: f64, b: f64| if least { a < b } else { a > b };
         for network in NETWORKS {
             let name = format!("{semiring:?} {}", network.0);
             let terms = terms(semiring, network, &operands(network.1));

@@ -1,7 +1,7 @@
 //! Derivatives under a memory budget equal those without one, and ties have one argmax over all
 //! slices.
 
-use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
+use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard};
 use t4a_einsum::{Differentiable, Einsum, EinsumError};
 use t4a_tensor::Tensor;
 
@@ -56,6 +56,7 @@ fn budgets_do_not_change_derivatives() {
     check::<MaxPlus>("max-plus");
     check::<MinPlus>("min-plus");
     check::<MaxMul>("max-mul");
+    check::<MinMul>("min-mul");
     check::<MaxMin>("max-min");
     check::<LogSumExp>("log-sum-exp");
 }

@@ -20,8 +20,8 @@
 //!
 //! # Gradients
 //!
-//! [`MaxPlus`], [`MinPlus`], [`MaxMul`] and [`MaxMin`] pass the cotangent to the first of the best terms, which is
-//! a subgradient. [`LogSumExp`] distributes it over all terms by their softmax weights.
+//! [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MinMul`] and [`MaxMin`] pass the cotangent to the first of the best terms,
+//! which is a subgradient. [`LogSumExp`] distributes it over all terms by their softmax weights.
 //!
 //! - If a sum equals the zero of the semiring, no term receives a cotangent, in any order of derivative: −∞ in a
 //!   log-sum-exp leaves gradients and Hessians of other elements finite and correct. This holds for an operand that
@@ -41,7 +41,7 @@ mod operand;
 pub use call::{complex_einsum, einsum, semiring_einsum};
 pub use discrete::{bool_einsum, counting_einsum, int_einsum, k_best_einsum};
 pub use operand::{ComplexOperand, HostOperand, Operand};
-pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
+pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard};
 pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};
 pub use t4a_einsum::{
     Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, PlanReport, Subscripts,

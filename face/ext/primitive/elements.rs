@@ -148,11 +148,6 @@ impl<B: Operations> DeviceElements for SemiringArray<B> {
         Self { parts, ..self.clone() }.full(shape, self.zero())
     }
     fn ones(&self, shape: &[usize]) -> Self {
-        let one = match self.semiring {
-            FloatSemiring::Standard | FloatSemiring::MaxMul => 1.0,
-            FloatSemiring::MaxMin => f64::INFINITY,
-            _ => 0.0,
-        };
         let parts = match &self.parts {
             ElementParts::Integers(x) => ElementParts::Integers(x.clone()),
             ElementParts::Counted(values, _) => ElementParts::Counted(values.clone(), None),
@@ -160,7 +155,7 @@ impl<B: Operations> DeviceElements for SemiringArray<B> {
                 ElementParts::Best { values: values.clone(), k, listed: false }
             }
         };
-        Self { parts, ..self.clone() }.full(shape, one)
+        Self { parts, ..self.clone() }.full(shape, self.semiring.one())
     }
     fn zero(&self) -> f64 {
         self.semiring.zero()

@@ -4,7 +4,7 @@ use burn_tensor::DType;
 
 use super::arrays::f64s;
 use super::ext::einsum::{
-    ArraySemiring, Einsum, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Path,
+    ArraySemiring, Einsum, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Path,
 };
 use super::{Tensor, numbers as numbers_of, semiring};
 
@@ -47,7 +47,7 @@ fn nan_wins_everywhere() {
                         let (of_nan, of_one) = if swap { (1, 0) } else { (0, 1) };
                         assert_eq!(grads[of_nan], first, "{name} {text} {dtype:?} {at} {swap}");
                         let passed: f64 = grads[of_one].iter().sum();
-                        // (max, ×) passes NaN · g on, (max, min) passes nothing.
+                        // (max, ×) and (min, ×) pass NaN · g on, (max, min) passes nothing.
                         let expected = if partner { 1.0 } else { 0.0 };
                         assert!(passed == expected || passed.is_nan(), "{name} {text} {passed}");
                     }
@@ -58,6 +58,7 @@ fn nan_wins_everywhere() {
     check::<MaxPlus>(true);
     check::<MinPlus>(true);
     check::<MaxMul>(true);
+    check::<MinMul>(true);
     check::<MaxMin>(false);
 }
 
@@ -103,6 +104,7 @@ fn zeros_and_ties_are_the_same_everywhere() {
     alone::<MaxPlus>(LOW);
     alone::<MinPlus>(f64::INFINITY);
     alone::<MaxMul>(0.0);
+    alone::<MinMul>(f64::INFINITY);
     alone::<MaxMin>(LOW);
     alone::<LogSumExp>(LOW);
     ties::<MaxPlus>();

@@ -1,7 +1,7 @@
 //! Comparison of einsum results with the definition.
 
 use t4a_algebra::{
-    Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Scalar,
+    Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Scalar,
     Semiring, Standard,
 };
 use t4a_einsum::{EinsumError, Plan};
@@ -120,6 +120,7 @@ fn values(case: &Case, meaning: &Meaning, plan: &Plan) {
     same::<MinPlus, u8>(of, &[255, 0, 1, 2, 3], PartialEq::eq);
     same::<MaxMul, f64>(of, &[0.0, 0.0, 1.0, 2.0, 0.5, INF], equal);
     same::<MaxMul, f64>(of, &[0.0, 1.0, 2.0, NAN], equal);
+    same::<MinMul, f64>(of, &[INF, INF, 0.0, 1.0, 2.0, 0.5, NAN], equal);
     same::<MaxMin, f64>(of, &[-INF, 0.0, 1.0, 2.0, INF], equal);
     same::<MaxMin, f64>(of, &[-INF, 1.0, NAN, INF], equal);
     same::<Boolean, bool>(of, &[false, false, true], PartialEq::eq);

@@ -1,6 +1,6 @@
 //! Properties of the derivatives of an einsum, by semiring.
 
-use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
+use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard};
 use t4a_einsum::{Differentiable, Plan};
 use t4a_tensor::Tensor;
 
@@ -40,6 +40,7 @@ pub(super) fn derivatives(case: &Case, plan: &Plan) {
     derivative::<MaxPlus>(case, plan, &[0.0, 1.0, INF, NAN], each());
     derivative::<MinPlus>(case, plan, &[INF, 0.0, 1.0, 2.0, -INF], each());
     derivative::<MaxMul>(case, plan, &[0.0, 0.0, 1.0, 2.0, 0.5], none());
+    derivative::<MinMul>(case, plan, &[INF, INF, 1.0, 2.0, 0.5], none());
     derivative::<MaxMin>(case, plan, &[-INF, 0.0, 1.0, INF], one());
     derivative::<MaxMin>(case, plan, &[-INF, 0.0, 1.0, NAN], one());
     derivative::<LogSumExp>(case, plan, &[-INF, -INF, 0.0, 1.0, -2.0, 700.0], each());

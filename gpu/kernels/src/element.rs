@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 
 use crate::error::{CubeError, Result};
 use crate::kernels::element::{
-    MaxProduct, MaxSum, MinSum, Preference, Widest, Wrapping, element_kernel,
+    MaxProduct, MaxSum, MinProduct, MinSum, Preference, Widest, Wrapping, element_kernel,
 };
 use crate::launch::{Operand, elements, grid, reach};
 use crate::product::Semiring;
@@ -20,7 +20,7 @@ const SIDE: usize = 16;
 #[non_exhaustive]
 pub enum ElementForm {
     /// `i32` and `i64`: wrapping over (+, ×); over other semirings saturating, with the extreme values as ∞ and −∞,
-    /// and over (max, ×) for nonnegative numbers.
+    /// and over (max, ×) and (min, ×) for nonnegative numbers.
     Integers,
     /// Floats with the number of terms that attain each value.
     Counted,
@@ -102,6 +102,7 @@ pub fn element_product<R: Runtime>(
         Semiring::MaxPlus => call.run::<MaxSum>(),
         Semiring::MinPlus => call.run::<MinSum>(),
         Semiring::MaxMul => call.run::<MaxProduct>(),
+        Semiring::MinMul => call.run::<MinProduct>(),
         Semiring::MaxMin => call.run::<Widest>(),
         _ => call.run::<Wrapping>(),
     }
@@ -190,6 +191,7 @@ impl<R: Runtime> ElementCall<'_, R> {
         }
         let (zero, absorbing) = match semiring {
             Semiring::MinPlus => (high, low),
+            Semiring::MinMul => (high, InputScalar::new(0u8, dtypes[1])),
             Semiring::MaxMul | Semiring::Standard => (InputScalar::new(0u8, dtypes[1]), high),
             _ => (low, high),
         };

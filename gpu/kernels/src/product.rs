@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 
 use crate::error::{CubeError, Result};
 use crate::kernels::product::{
-    MaxMin, MaxMul, MaxPlus, MinPlus, Ring, Standard, place_kernel, product_kernel,
+    MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Ring, Standard, place_kernel, product_kernel,
 };
 use crate::launch::{Operand, elements, grid, reach};
 use crate::log_sum::log_sum_product;
@@ -27,6 +27,8 @@ pub enum Semiring {
     MinPlus,
     /// (max, ×) over nonnegative numbers.
     MaxMul,
+    /// (min, ×) over nonnegative numbers.
+    MinMul,
     /// (max, min).
     MaxMin,
     /// (log-sum-exp, +).
@@ -39,7 +41,7 @@ impl Semiring {
         match self {
             Self::Standard | Self::MaxMul => 0.0,
             Self::MaxPlus | Self::MaxMin | Self::LogSumExp => f64::NEG_INFINITY,
-            Self::MinPlus => f64::INFINITY,
+            Self::MinPlus | Self::MinMul => f64::INFINITY,
         }
     }
 }
@@ -227,6 +229,7 @@ pub fn product<R: Runtime>(
         Semiring::MaxPlus => call.run::<MaxPlus>(semiring),
         Semiring::MinPlus => call.run::<MinPlus>(semiring),
         Semiring::MaxMul => call.run::<MaxMul>(semiring),
+        Semiring::MinMul => call.run::<MinMul>(semiring),
         Semiring::MaxMin => call.run::<MaxMin>(semiring),
         Semiring::LogSumExp => {
             let values = log_sum_product(client, call.operands, call.checked)?;

@@ -14,7 +14,7 @@ def functions(call, asarray):
         """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
         `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
-        `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
+        `semiring`: "standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp". `memory`: limit in
         bytes of intermediate tensors, a positive integer, None for none; contractions that need more are sliced.
 
         `optimize`: the search for a contraction order. True, "auto" or "greedy": greedy searches, improved in subtrees, no longer
@@ -25,10 +25,10 @@ def functions(call, asarray):
         return call(plans.einsum, operands, labelled(subscripts), semiring, memory, orders.order(optimize))
 
     def argmax_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
-        """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
-        each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
-        one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative. `memory`
-        and `optimize`: as for `einsum`."""
+        """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "min_mul", "max_min") with its argmax: a
+        dictionary from each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several
+        optima it is the first one, with the last label varying fastest; -1 where the result is the zero of the semiring. No
+        derivative. `memory` and `optimize`: as for `einsum`."""
         operands, subscripts = tuple(map(asarray, operands)), labelled(subscripts)
         value, number = call(plans.optimal, operands, "argmax", subscripts, semiring, memory, orders.order(optimize))
         indices = {}
@@ -39,7 +39,7 @@ def functions(call, asarray):
         return value, dict(reversed(indices.items()))
 
     def counting_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
-        """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
+        """Contraction over "max_plus", "min_plus", "max_mul" or "min_mul", and the number of assignments of summed labels that attain
         it, `int64` of the shape of the result. No derivative. `memory` and `optimize`: as for `einsum`."""
         return call(plans.optimal, operands, "count", labelled(subscripts), semiring, memory, orders.order(optimize))
 

@@ -15,11 +15,11 @@ Like = ArrayLike
 
 def apply(op: Op, *arrays: Like) -> list[Array]: ...
 
-def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> Array:
+def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp"] = "standard", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> Array:
     """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
     `einsum([[1, 2], [2, 3], [1, 3]], a, b)`.
 
-    `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: limit in
+    `semiring`: "standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp". `memory`: limit in
     bytes of intermediate tensors, a positive integer, None for none; contractions that need more are sliced.
 
     `optimize`: the search for a contraction order. True, "auto" or "greedy": greedy searches, improved in subtrees, no longer
@@ -27,17 +27,17 @@ def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring:
     seconds of search. False: from left to right. Or a path in the format of `opt_einsum.contract_path` and
     `numpy.einsum_path`, `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product."""
 
-def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> tuple[Array, dict[str | int, Array]]:
-    """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "max_min") with its argmax: a dictionary from
-    each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several optima it is the first
-    one, with the last label varying fastest; -1 where the result is the zero of the semiring. No derivative. `memory`
-    and `optimize`: as for `einsum`."""
+def argmax_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> tuple[Array, dict[str | int, Array]]:
+    """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "min_mul", "max_min") with its argmax: a
+    dictionary from each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several
+    optima it is the first one, with the last label varying fastest; -1 where the result is the zero of the semiring. No
+    derivative. `memory` and `optimize`: as for `einsum`."""
 
-def counting_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> tuple[Array, Array]:
-    """Contraction over "max_plus", "min_plus" or "max_mul", and the number of assignments of summed labels that attain
+def counting_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> tuple[Array, Array]:
+    """Contraction over "max_plus", "min_plus", "max_mul" or "min_mul", and the number of assignments of summed labels that attain
     it, `int64` of the shape of the result. No derivative. `memory` and `optimize`: as for `einsum`."""
 
-def k_best_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, k: int, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> Array:
+def k_best_einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, k: int, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp"] = "max_plus", memory: int | None = None, optimize: bool | Literal["auto", "greedy", "optimal", "annealing"] | Sequence[Any] = True) -> Array:
     """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
     preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
     derivative. `memory` and `optimize`: as for `einsum`."""
@@ -232,7 +232,7 @@ def linear_recurrence(a: Like, b: Like, axis: int = 0, reverse: bool = False) ->
 def matrix_recurrence(a: Like, b: Like, reverse: bool = False) -> Array:
     """H[t] = A[t] H[t - 1] + B[t] with H[-1] = 0: `a` [..., n, d, d], `b` [..., n, d, k]; H has the shape of `b`."""
 
-def matrix_scan(x: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", axis: int = 0, reverse: bool = False, exclusive: bool = False) -> Array:
+def matrix_scan(x: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp"] = "standard", axis: int = 0, reverse: bool = False, exclusive: bool = False) -> Array:
     """Cumulative products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
     `einsum`. `exclusive`: without x[t]. `reverse`: x[n - 1] x[n - 2] ... x[t]."""
 

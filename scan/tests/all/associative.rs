@@ -20,8 +20,10 @@ fn operands(monoid: FloatMonoid, shape: &[usize]) -> Vec<Eager> {
         _ => shape.to_vec(),
     };
     let one = |seed| match monoid {
-        // (max, ×) is a semiring on numbers ≥ 0 only.
-        FloatMonoid::Matrix(FloatSemiring::MaxMul) => random(&shape, seed).abs(),
+        // (max, ×) and (min, ×) are semirings on numbers ≥ 0 only.
+        FloatMonoid::Matrix(FloatSemiring::MaxMul | FloatSemiring::MinMul) => {
+            random(&shape, seed).abs()
+        }
         FloatMonoid::Any | FloatMonoid::All => {
             let x = random(&shape, seed);
             x.fill(&x.greater(&x.full(&x.shape(), -0.7)), 0.0)

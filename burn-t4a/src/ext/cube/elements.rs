@@ -16,6 +16,7 @@ fn semiring(of: FloatSemiring) -> t4a_cube::Semiring {
         FloatSemiring::MaxPlus => t4a_cube::Semiring::MaxPlus,
         FloatSemiring::MinPlus => t4a_cube::Semiring::MinPlus,
         FloatSemiring::MaxMul => t4a_cube::Semiring::MaxMul,
+        FloatSemiring::MinMul => t4a_cube::Semiring::MinMul,
         FloatSemiring::MaxMin => t4a_cube::Semiring::MaxMin,
         FloatSemiring::LogSumExp => t4a_cube::Semiring::LogSumExp,
         _ => t4a_cube::Semiring::Standard,

@@ -10,7 +10,7 @@ use std::any::TypeId;
 use burn_backend::tensor::Device;
 use burn_backend::{DType as BurnDType, Shape};
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor, TensorPrimitive};
-use t4a_algebra::{MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
+use t4a_algebra::{MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard};
 use t4a_diff::{Integers, Value};
 use t4a_einsum::{
     ArraySemiring, EinsumError, Expression, FloatCancellative, FloatSelective, FloatSemiring,
@@ -34,6 +34,7 @@ fn known<S: 'static>() -> Option<FloatSemiring> {
         (TypeId::of::<MaxPlus>(), FloatSemiring::MaxPlus),
         (TypeId::of::<MinPlus>(), FloatSemiring::MinPlus),
         (TypeId::of::<MaxMul>(), FloatSemiring::MaxMul),
+        (TypeId::of::<MinMul>(), FloatSemiring::MinMul),
         (TypeId::of::<MaxMin>(), FloatSemiring::MaxMin),
     ];
     all.into_iter().find(|(id, _)| *id == TypeId::of::<S>()).map(|(_, semiring)| semiring)

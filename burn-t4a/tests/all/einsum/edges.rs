@@ -6,8 +6,8 @@ use burn_backend::AutodiffBackend;
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    ArraySemiring, Einsum, EinsumError, LogSumExp, MaxMin, MaxMul, MaxPlus, Operand, Subscripts,
-    complex_einsum, einsum, semiring_einsum,
+    ArraySemiring, Einsum, EinsumError, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, Operand,
+    Subscripts, complex_einsum, einsum, semiring_einsum,
 };
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::{Complex, ExtError};
@@ -211,6 +211,11 @@ fn second_order_at_infinities_is_finite() {
     );
     // x y of the argmax has the Hessian [[0, 1], [1, 0]] there; 0 · ∞ beside it produces no NaN.
     everywhere::<MaxMul>(
+        [&[2.0, 0.0], &[3.0, f64::INFINITY]],
+        [&[1.0, 7.0], &[4.0, 7.0]],
+        &[4.0, 0.0, 1.0, 0.0],
+    );
+    everywhere::<MinMul>(
         [&[2.0, 0.0], &[3.0, f64::INFINITY]],
         [&[1.0, 7.0], &[4.0, 7.0]],
         &[4.0, 0.0, 1.0, 0.0],

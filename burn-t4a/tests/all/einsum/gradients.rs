@@ -6,7 +6,7 @@ use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_flex::Flex;
 use burn_t4a::ext::einsum::{
-    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, semiring_einsum,
+    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard, semiring_einsum,
 };
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::{BurnT4a, T4aDevice};
@@ -63,6 +63,7 @@ fn tropical_sums() {
     check::<MaxPlus>();
     check::<MinPlus>();
     check::<MaxMul>();
+    check::<MinMul>();
     check::<MaxMin>();
 }
 
@@ -135,6 +136,7 @@ fn second_derivatives() {
         second_order::<Standard, BurnT4a>(case);
         second_order::<LogSumExp, BurnT4a>(case);
         second_order::<MaxMul, BurnT4a>(case);
+        second_order::<MinMul, BurnT4a>(case);
         second_order::<MaxPlus, BurnT4a>(case);
     }
     second_order::<LogSumExp, Flex>(&CASES[2]);
@@ -185,6 +187,7 @@ fn engine_and_portable_gradients_agree_at_ties_and_infinities() {
     check::<MaxPlus>(&[0.0, 1.0, 2.0, low, low]);
     check::<MinPlus>(&[0.0, 1.0, 2.0, high, high]);
     check::<MaxMul>(&[0.0, 0.0, 1.0, 2.0, 0.5]);
+    check::<MinMul>(&[0.0, 1.0, 2.0, high, high]);
     check::<MaxMin>(&[0.0, 1.0, 2.0, low, high]);
     check::<LogSumExp>(&[0.0, 1.0, -2.0, low, low]);
     check::<LogSumExp>(&[0.0, 1.0, low, high]);

@@ -10,7 +10,7 @@ use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Plan, Standard,
+    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Plan, Standard,
 };
 use burn_t4a::ext::operation::Operations;
 use t4a_fuzz::einsum::{Case, naive};
@@ -162,6 +162,8 @@ fn every_backend_computes_the_same() {
             check::<MaxPlus>(&case, &[0.0, 1.0, NAN]);
             check::<MinPlus>(&case, &[INF, 0.0, 1.0, 2.0]);
             check::<MaxMul>(&case, &[0.0, 0.0, 1.0, 2.0, INF]);
+            check::<MinMul>(&case, &[INF, 0.0, 1.0, 2.0]);
+            check::<MinMul>(&case, &[1.0, 2.0, INF, NAN]);
             check::<MaxMin>(&case, &[-INF, 0.0, 1.0, INF]);
             check::<MaxMin>(&case, &[0.0, 1.0, NAN]);
             check::<LogSumExp>(&case, &[-INF, -INF, 0.0, 1.0, -2.0]);

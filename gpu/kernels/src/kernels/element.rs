@@ -64,24 +64,41 @@ impl Preference for MinSum {
     }
 }
 
+/// `a · b` of numbers ≥ 0 without overflow of integers.
+#[cube]
+fn times<T: Numeric>(a: T, b: T, high: T, #[comptime] float: bool) -> T {
+    let none = T::from_int(0);
+    let mut product = none;
+    if comptime!(float) {
+        product = a * b;
+    } else if a > none && b > none {
+        product = high;
+        if a <= high / b {
+            product = a * b;
+        }
+    }
+    product
+}
+
 pub(crate) struct MaxProduct;
 #[cube]
 impl Preference for MaxProduct {
     fn times<T: Numeric>(a: T, b: T, _low: T, high: T, #[comptime] float: bool) -> T {
-        let none = T::from_int(0);
-        let mut product = none;
-        if comptime!(float) {
-            product = a * b;
-        } else if a > none && b > none {
-            product = high;
-            if a <= high / b {
-                product = a * b;
-            }
-        }
-        product
+        times::<T>(a, b, high, float)
     }
     fn better<T: Numeric>(a: T, b: T) -> bool {
         a > b
+    }
+}
+
+pub(crate) struct MinProduct;
+#[cube]
+impl Preference for MinProduct {
+    fn times<T: Numeric>(a: T, b: T, _low: T, high: T, #[comptime] float: bool) -> T {
+        times::<T>(a, b, high, float)
+    }
+    fn better<T: Numeric>(a: T, b: T) -> bool {
+        a < b
     }
 }
 

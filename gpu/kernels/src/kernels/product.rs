@@ -118,6 +118,25 @@ impl Ring for MaxMul {
     }
 }
 
+pub(crate) struct MinMul;
+#[cube]
+impl Ring for MinMul {
+    fn add<F: Float>(
+        sum: Vector<F, Four>,
+        a: Vector<F, Four>,
+        b: Vector<F, Four>,
+        #[comptime] native: bool,
+    ) -> Vector<F, Four> {
+        smaller::<F>(sum, a * b, native)
+    }
+    fn term<F: Float>(a: F, b: F) -> F {
+        a * b
+    }
+    fn wins<F: Float>(sum: F, term: F) -> bool {
+        term < sum
+    }
+}
+
 pub(crate) struct MaxMin;
 #[cube]
 impl Ring for MaxMin {

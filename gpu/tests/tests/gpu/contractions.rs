@@ -5,7 +5,7 @@ use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{Bool, DType, Tensor};
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, bool_einsum,
+    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, Standard, bool_einsum,
     semiring_einsum,
 };
 
@@ -72,6 +72,7 @@ fn tropical_products_and_their_gradients() {
     check::<MaxPlus>(f32::MIN);
     check::<MinPlus>(f32::MIN);
     check::<MaxMul>(0.0);
+    check::<MinMul>(0.0);
     check::<MaxMin>(f32::MIN);
 }
 
@@ -97,6 +98,7 @@ fn tropical_products_of_infinities_and_nan() {
     check::<MaxPlus>(f32::MIN, &[low, high]);
     check::<MinPlus>(f32::MIN, &[high, low]);
     check::<MaxMul>(0.0, &[0.0, high]);
+    check::<MinMul>(0.0, &[high, 0.0]);
     check::<MaxMin>(f32::MIN, &[low, high]);
 }
 
@@ -195,6 +197,7 @@ fn products_of_half_precision() {
     check::<MaxPlus>(f32::MIN, 0.0);
     check::<MinPlus>(f32::MIN, 0.0);
     check::<MaxMul>(0.0, 0.0);
+    check::<MinMul>(0.0, 0.0);
     check::<MaxMin>(f32::MIN, 0.0);
     check::<LogSumExp>(f32::MIN, 2e-3);
 }

@@ -7,7 +7,7 @@ use burn_t4a::BurnT4a;
 use burn_t4a::ext::ExtError;
 use burn_t4a::ext::einsum::{
     ArraySemiring, EinsumError, FloatCancellative, FloatSelective, IntSemiring, MaxMin, MaxMul,
-    MaxPlus, MinPlus, Standard, counting_einsum, int_einsum, k_best_einsum,
+    MaxPlus, MinMul, MinPlus, Standard, counting_einsum, int_einsum, k_best_einsum,
 };
 
 use super::{Card, Tested, assert_close, noise, numbers, steps, tensor};
@@ -81,6 +81,7 @@ fn integers_wrap_and_saturate() {
     check::<MaxPlus>(i64::MIN);
     check::<MinPlus>(i64::MIN);
     check::<MaxMul>(0);
+    check::<MinMul>(0);
     check::<MaxMin>(i64::MIN);
 }
 
@@ -125,6 +126,7 @@ fn counts_of_optimal_terms() {
     check::<MaxPlus>(f32::MIN, f32::NEG_INFINITY);
     check::<MinPlus>(f32::MIN, f32::INFINITY);
     check::<MaxMul>(0.0, 0.0);
+    check::<MinMul>(0.5, f32::INFINITY);
 }
 
 /// Counts beyond 31 bits are those of the engine; infinite values have none.
@@ -173,6 +175,7 @@ fn lists_of_the_best_values() {
     check::<MaxPlus, 3>(f32::MIN, [low, high], DType::F32);
     check::<MinPlus, 2>(f32::MIN, [high, low], DType::F16);
     check::<MaxMul, 1>(0.0, [0.0, high], DType::F32);
+    check::<MinMul, 2>(0.0, [high, 0.0], DType::F32);
     check::<MaxMin, 2>(f32::MIN, [low, high], DType::F32);
     check::<MaxPlus, 5>(f32::MIN, [low, high], DType::F32);
 }

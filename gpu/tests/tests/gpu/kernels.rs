@@ -60,6 +60,7 @@ fn by_loop(of: Semiring, a: &[f32], b: &[f32]) -> (f32, i32) {
             Semiring::MaxPlus => (a + b, a + b > sum),
             Semiring::MinPlus => (a + b, a + b < sum),
             Semiring::MaxMul => (a * b, a * b > sum),
+            Semiring::MinMul => (a * b, a * b < sum),
             _ => (a.min(b), a.min(b) > sum),
         };
         if wins {
@@ -77,6 +78,7 @@ fn products_by_all_tiles() {
         Semiring::MaxPlus,
         Semiring::MinPlus,
         Semiring::MaxMul,
+        Semiring::MinMul,
         Semiring::MaxMin,
     ];
     let mut case = 0;
@@ -84,10 +86,14 @@ fn products_by_all_tiles() {
         for orientation in 0..4 {
             for tile in [Tile::HUGE, Tile::WIDE, Tile::LARGE, Tile::SMALL] {
                 case += 1;
-                let of = semirings[case % semirings.len()];
+                let of = semirings[(case + case / 4) % semirings.len()];
                 let operand_of = |rows: usize, columns: usize, turned: bool| {
                     let mut x = super::steps(batch * rows * columns, case + rows);
-                    if of == Semiring::MaxMul {
+                    if of == Semiring::MinMul {
+                        x[rows] = f32::INFINITY;
+                        x[rows / 2] = f32::NAN;
+                    }
+                    if matches!(of, Semiring::MaxMul | Semiring::MinMul) {
                         x.iter_mut().for_each(|x| *x = x.abs());
                     } else if of != Semiring::Standard {
                         x[rows] = f32::NEG_INFINITY;

@@ -9,8 +9,8 @@ use burn::tensor::{Bool, DType, Int, Tensor};
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::cube::{Precision, set_precision};
 use burn_t4a::ext::einsum::{
-    LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, bool_einsum, complex_einsum, counting_einsum,
-    einsum, int_einsum, k_best_einsum, semiring_einsum,
+    LogSumExp, MaxMin, MaxMul, MaxPlus, MinMul, MinPlus, bool_einsum, complex_einsum,
+    counting_einsum, einsum, int_einsum, k_best_einsum, semiring_einsum,
 };
 use burn_t4a::ext::linalg::{self, Triangle};
 use burn_t4a::ext::nn;
@@ -102,6 +102,9 @@ const ROWS: &[(&str, Call)] = &[
     }),
     ("`semiring_einsum`, (max, ×)", |x| {
         done(semiring_einsum::<MaxMul, _, 2>("ij,jk->ik", [&x, &x]))
+    }),
+    ("`semiring_einsum`, (min, ×)", |x| {
+        done(semiring_einsum::<MinMul, _, 2>("ij,jk->ik", [&x, &x]))
     }),
     ("`semiring_einsum`, (max, min)", |x| {
         done(semiring_einsum::<MaxMin, _, 2>("ij,jk->ik", [&x, &x]))
