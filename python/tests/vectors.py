@@ -31,10 +31,13 @@ def operations(rng):
     """Name, operation, operands."""
     noise = lambda *shape: rng.normal(size=shape)
     complex_noise = lambda *shape: noise(*shape) + 1j * noise(*shape)
-    for semiring in ("standard", "max_plus", "min_plus", "max_mul", "min_mul", "max_min", "log_sum_exp"):
+
+    def einsum(semiring):
         op = Op.einsum([[1, 2], [2, 3], [3]], [(2, 3), (3, 4), (4,)], [1], semiring)
         operands = [noise(2, 3), noise(3, 4), noise(4)]
-        yield f"einsum_{semiring}", op, [abs(x) for x in operands] if semiring.endswith("_mul") else operands
+        return f"einsum_{semiring}", op, [abs(x) for x in operands] if semiring.endswith("_mul") else operands
+
+    yield from map(einsum, ("standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"))
     op = Op.einsum([[1, 2], [3, 2]], [(2, 3), (4, 3)], [3, 1], dtype="complex128")
     yield "einsum_complex", op, [complex_noise(2, 3), complex_noise(4, 3)]
     linalg = lambda op, is_complex=False: Op.of({"linalg": {"op": op, "complex": is_complex}})
@@ -80,6 +83,7 @@ def operations(rng):
     for cell, width, operands in (("lstm", 4, 3), ("gru", 3, 2)):
         options = {"cell": cell, "reverse": False, "bias": operands == 3, "initial": False}
         yield cell, Op.of({"recurrent": options}), [noise(3, 1, 2 * width), noise(2, 2 * width), noise(2 * width)][:operands]
+    yield einsum("min_mul")
 
 
 def cotangent(rng, y):

@@ -53,10 +53,10 @@ impl<S: ArraySemiring> Tag for Custom<S> {
         <S as Differentiable<f64>>::SHARE
     }
     fn zero(&self) -> f64 {
-        <S as Semiring<f64>>::ZERO
+        <S as t4a_algebra::Semiring<f64>>::ZERO
     }
     fn one(&self) -> f64 {
-        <S as Semiring<f64>>::ONE
+        <S as t4a_algebra::Semiring<f64>>::ONE
     }
     fn product<A: Array>(&self, a: &A, b: &A) -> A {
         S::product(a, b)

@@ -48,11 +48,6 @@ pub trait ArraySemiring:
     }
 }
 
-/// The zero of the semiring.
-pub(super) fn zero<S: ArraySemiring>() -> f64 {
-    <S as Semiring<f64>>::ZERO
-}
-
 /// Index of the first term along an axis that equals the sum (or is NaN if the sum is), and a mask of the sums that
 /// equal the zero of the semiring, which have no argmax.
 pub(super) fn argmax<S: ArraySemiring, A: Array>(
