@@ -9,7 +9,7 @@ use std::time::Instant;
 use t4a_algebra::parallel;
 use t4a_diff::{Array, Eager, Kept, Operation, Reverse, Value, check};
 use t4a_scan::{
-    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
+    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence, LogPartition,
     MatrixRecurrence, Recurrent, Running,
 };
 use t4a_tensor::{AnyTensor, DType};
@@ -163,6 +163,26 @@ fn filters(bench: &Bench) {
     }
 }
 
+/// ln Z of conditional random fields; `peers/torch_chain.py` measures the same in PyTorch.
+fn chains(bench: &Bench) {
+    for dtype in [DType::F32, DType::F64] {
+        for [batch, length, tags] in [[32, 128, 64], [8, 100, 9]] {
+            let op = LogPartition { lengths: vec![length; batch] };
+            let inputs = [random(&[batch, length, tags], dtype), random(&[tags, tags], dtype)];
+            let name = format!("ln Z {dtype} {batch}×{length}, {tags} tags");
+            bench.operation(&name, batch * length, &op, &inputs);
+            let inputs = inputs.map(Value::Float);
+            let out = op.forward(&inputs, &[true; 2]).expect("operands that fit");
+            let (cotangents, wanted) = ([Some(random(&[batch], dtype))], &[true; 2]);
+            let kept = Kept::new(op.keep(wanted), &inputs, &out);
+            let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted };
+            bench.row(&format!("{name}: gradient by its definition"), batch * length, || {
+                drop(black_box(op.vjp(&reverse).expect("a derivative")));
+            });
+        }
+    }
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
     println!("{} threads", parallel::threads());
@@ -170,4 +190,5 @@ fn main() {
     recurrences(&bench);
     layers(&bench);
     filters(&bench);
+    chains(&bench);
 }

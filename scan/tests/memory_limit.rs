@@ -24,13 +24,11 @@ fn chains_run_out_of_memory_with_an_error() {
     let out = op.forward(&inputs, &[true; 2]).unwrap();
     let kept = Kept::new(op.keep(&[true; 2]), &inputs, &out);
     let cotangents = [Some(array(&[32], |_| 1.0))];
-    let rule = || {
-        let wanted = &[true; 2];
-        let back =
-            op.vjp(&Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted })?;
-        back.into_iter().flatten().try_for_each(read)
-    };
-    let calls: [(&str, &dyn Fn() -> Outcome); 7] = [
+    let wanted = &[true; 2];
+    let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted };
+    let rule = || op.vjp(&reverse)?.into_iter().flatten().try_for_each(read);
+    let fused = || op.fused_vjp(&reverse)?.into_iter().flatten().try_for_each(read);
+    let calls: [(&str, &dyn Fn() -> Outcome); 8] = [
         ("log_partition", &|| read(chain()?.log_partition()?)),
         ("marginals", &|| read(chain()?.marginals()?)),
         ("viterbi", &|| read(chain()?.viterbi()?.1)),
@@ -38,6 +36,7 @@ fn chains_run_out_of_memory_with_an_error() {
         ("score", &|| read(chain()?.score(&tags)?)),
         ("end", &|| read(chain()?.end(&s)?.log_partition()?)),
         ("rule", &rule),
+        ("fused rule", &fused),
     ];
     pool::set_cache_limit(0);
     for (name, call) in calls {

@@ -26,7 +26,7 @@ use super::messages::OP;
 use crate::operand::{computed_in, elements, narrow, wide};
 
 /// Chains of a block: constant, so that results do not depend on the number of threads.
-const CHAINS: usize = 8;
+pub(super) const CHAINS: usize = 8;
 /// Smallest factor and smallest probability other than 0: a product of two is a normal number.
 const LEAST: f64 = 1e-150;
 const LANES: usize = 8;
@@ -57,12 +57,15 @@ pub(super) fn log_partition(
         let blocks = z.chunks_mut(CHAINS).zip(rest.chunks_mut(3 * CHAINS * tags));
         let blocks = blocks.zip(x.chunks(CHAINS * length * tags)).zip(lengths.chunks(CHAINS));
         let mut blocks: Vec<ChainBlock<'_, T>> = blocks
-            .map(|(((z, rows), x), lengths)| ChainBlock { factors, most, x, lengths, z, rows })
+            .map(|(((z, rows), x), lengths)| {
+                let scores = BlockScores { factors, most, x, length, lengths };
+                ChainBlock { scores, z, rows }
+            })
             .collect();
         let valid = AtomicBool::new(true);
         let worthwhile = parallel::worthwhile_narrow_steps(x.len().saturating_mul(tags));
         parallel::for_each_mut(&mut blocks, worthwhile, |_, block| {
-            if valid.load(Ordering::Relaxed) && !block.run(tags, length) {
+            if valid.load(Ordering::Relaxed) && !block.run() {
                 valid.store(false, Ordering::Relaxed);
             }
         });
@@ -76,10 +79,10 @@ pub(super) fn log_partition(
 }
 
 /// `Eᵢⱼ` and `s_j`; false if the portable definition is required.
-struct Factors<'a, T> {
-    w: &'a [T],
-    factors: &'a mut [f64],
-    most: &'a mut [f64],
+pub(super) struct Factors<'a, T> {
+    pub(super) w: &'a [T],
+    pub(super) factors: &'a mut [f64],
+    pub(super) most: &'a mut [f64],
 }
 
 impl<T: Float> Loop for Factors<'_, T> {
@@ -110,13 +113,53 @@ impl<T: Float> Loop for Factors<'_, T> {
     }
 }
 
+/// E, s, and the emissions and lengths of a block of chains.
+#[derive(Clone, Copy)]
+pub(super) struct BlockScores<'a, T> {
+    pub(super) factors: &'a [f64],
+    pub(super) most: &'a [f64],
+    /// `[chains, length, tags]`.
+    pub(super) x: &'a [T],
+    pub(super) length: usize,
+    pub(super) lengths: &'a [usize],
+}
+
+impl<T: Float> BlockScores<'_, T> {
+    /// Length of the longest chain.
+    pub(super) fn steps(&self) -> usize {
+        self.lengths.iter().copied().max().unwrap_or_default()
+    }
+
+    /// p of step t from q, for the chains that have the step, with the gained logarithm of each chain; false if the
+    /// portable definition is required.
+    pub(super) fn rescale(
+        &self,
+        t: usize,
+        q: &[f64],
+        exponents: &mut [f64],
+        p: &mut [f64],
+        mut gain: impl FnMut(usize, f64),
+    ) -> bool {
+        let tags = self.most.len();
+        for c in (0..self.lengths.len()).filter(|&c| t < self.lengths[c]) {
+            let row = c * tags..(c + 1) * tags;
+            let gained = dispatch(ChainStep {
+                most: (t > 0).then_some(self.most),
+                x: &self.x[(c * self.length + t) * tags..][..tags],
+                q: &q[row.clone()],
+                exponents: &mut exponents[row.clone()],
+                p: &mut p[row],
+            });
+            let Some(gained) = gained else { return false };
+            gain(c, gained);
+        }
+        true
+    }
+}
+
 /// Up to [`CHAINS`] chains.
 struct ChainBlock<'a, T> {
-    factors: &'a [f64],
-    most: &'a [f64],
-    /// `[chains, length, tags]`.
-    x: &'a [T],
-    lengths: &'a [usize],
+    scores: BlockScores<'a, T>,
     z: &'a mut [f64],
     /// Three rows of tags per chain: all p, all q, all exponents.
     rows: &'a mut [f64],
@@ -124,32 +167,22 @@ struct ChainBlock<'a, T> {
 
 impl<T: Float> ChainBlock<'_, T> {
     /// False if the portable definition is required.
-    fn run(&mut self, tags: usize, length: usize) -> bool {
-        let chains = self.z.len();
+    fn run(&mut self) -> bool {
+        let (chains, tags) = (self.z.len(), self.scores.most.len());
         let (p, rest) = self.rows.split_at_mut(chains * tags);
         let (q, exponents) = rest.split_at_mut(chains * tags);
-        let last = self.lengths.iter().copied().max().unwrap_or_default();
         self.z.fill(0.0);
-        for t in 0..last {
+        for t in 0..self.scores.steps() {
             if t == 0 {
                 q.fill(1.0);
             } else {
                 // The sizes agree: never an error.
-                if multiply(p, self.factors, q, [chains, tags]).is_err() {
+                if multiply(p, self.scores.factors, q, [chains, tags]).is_err() {
                     return false;
                 }
             }
-            for c in (0..chains).filter(|&c| t < self.lengths[c]) {
-                let row = c * tags..(c + 1) * tags;
-                let gained = dispatch(ChainStep {
-                    most: (t > 0).then_some(self.most),
-                    x: &self.x[(c * length + t) * tags..][..tags],
-                    q: &q[row.clone()],
-                    exponents: &mut exponents[row.clone()],
-                    p: &mut p[row],
-                });
-                let Some(gained) = gained else { return false };
-                self.z[c] += gained;
+            if !self.scores.rescale(t, q, exponents, p, |c, gained| self.z[c] += gained) {
+                return false;
             }
         }
         for (z, p) in self.z.iter_mut().zip(p.chunks_exact(tags)) {
@@ -160,7 +193,12 @@ impl<T: Float> ChainBlock<'_, T> {
 }
 
 /// q = p E.
-fn multiply(p: &[f64], e: &[f64], q: &mut [f64], [m, n]: [usize; 2]) -> Result<(), GemmError> {
+pub(super) fn multiply(
+    p: &[f64],
+    e: &[f64],
+    q: &mut [f64],
+    [m, n]: [usize; 2],
+) -> Result<(), GemmError> {
     let (p, e) = (MatRef::row_major(p, m, n)?, MatRef::row_major(e, n, n)?);
     Product::new(p, e, MatMut::row_major(q, m, n)?)?.run::<Standard>();
     Ok(())

@@ -9,6 +9,7 @@
 //! messages, so that they stay small, and added to the result. Reference: Lafferty, McCallum, Pereira 2001.
 
 // kernel      ln Z on the engine
+// marginals   its cotangents on the engine
 // messages    forward and backward messages; checks of the operands
 // padded      lengths and tags of padded arrays
 // partition   LogPartition: ln Z as one operation, whose derivatives are marginals
@@ -21,6 +22,7 @@ use t4a_einsum::{FloatSemiring, contract_arrays};
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
 mod kernel;
+mod marginals;
 mod messages;
 mod padded;
 mod partition;

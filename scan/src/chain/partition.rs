@@ -3,8 +3,8 @@
 use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_einsum::{EinsumError, FloatSemiring, contract_arrays};
 
-use super::kernel;
 use super::messages::{LinearChain, OP, Result, check};
+use super::{kernel, marginals};
 use crate::operand;
 
 /// `ln Σ_y exp(Σ_t x[b, t, y_t] + Σ_t W[y_{t−1}, y_t])` over all sequences of tags, of emissions
@@ -65,6 +65,15 @@ impl Operation for LogPartition {
         match kernel::log_partition(x, w, &self.lengths)? {
             Some(z) => Ok(Eager::from(z).into()),
             None => self.portable(inputs, tracked),
+        }
+    }
+
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let (x, w) = (reverse.kept.float(0), reverse.kept.float(1));
+        let wanted = [reverse.wanted[0], reverse.wanted[1]];
+        match marginals::cotangents(x, w, &self.lengths, reverse.cotangent(), wanted)? {
+            Some(all) => Ok(all.map(|of| of.map(Eager::from)).into()),
+            None => self.vjp(reverse),
         }
     }
 

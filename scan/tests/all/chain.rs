@@ -41,6 +41,17 @@ fn wide_scores_have_the_sum_of_the_definition() {
             let own = op.forward(&inputs, &[false; 2]).unwrap();
             let definition = op.portable(&inputs, &[false; 2]).unwrap();
             close(&elements(&own.results[0]), &elements(&definition.results[0]), 1e-14);
+            let kept = Kept::new(op.keep(&[true; 2]), &inputs, &own);
+            let cotangents = [Some(random(&[lengths.len()], 3))];
+            let wanted = &[true; 2];
+            let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted };
+            let (own, definition) = (op.fused_vjp(&reverse).unwrap(), op.vjp(&reverse).unwrap());
+            for (own, definition) in own.iter().zip(&definition) {
+                let [own, definition] = [own, definition].map(|x| elements(x.as_ref().unwrap()));
+                // The definition subtracts messages, whose rounding is that of the scores.
+                let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-14 * scale.max(100.0);
+                assert!(own.iter().zip(&definition).all(near), "{scale}: {own:?} {definition:?}");
+            }
         }
     }
 }
@@ -49,7 +60,15 @@ fn wide_scores_have_the_sum_of_the_definition() {
 fn bits_do_not_depend_on_threads() {
     let lengths: Vec<usize> = (0..67).map(|i| 100 + i).collect();
     let (op, inputs) = inputs(&lengths, 166, 20);
-    same_bits_on_threads(|| vec![op.forward(&inputs, &[false; 2]).unwrap().results.swap_remove(0)]);
+    let cotangents = [Some(random(&[lengths.len()], 3))];
+    same_bits_on_threads(|| {
+        let out = op.forward(&inputs, &[true; 2]).unwrap();
+        let kept = Kept::new(op.keep(&[true; 2]), &inputs, &out);
+        let wanted = &[true; 2];
+        let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted };
+        let back = op.fused_vjp(&reverse).unwrap();
+        out.results.iter().cloned().chain(back.into_iter().flatten()).collect()
+    });
 }
 
 /// In `f32` one unit in the last place of ln Z of a long chain exceeds a probability.
@@ -79,11 +98,13 @@ fn long_chains_keep_their_probabilities() {
     let kept = Kept::new(op.keep(&[true; 2]), &inputs, &out);
     let cotangents = [Some(narrow(&of(&[1], &[1.0])))];
     let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &[true; 2] };
-    let back = op.vjp(&reverse).unwrap();
-    let [dx, dw] = [0, 1].map(|i| elements(back[i].as_ref().unwrap()));
-    assert!(marginals.iter().zip(&dx).all(|(a, b)| (a - b).abs() < 2e-5));
-    let pairs: f64 = dw.iter().sum();
-    assert!((pairs - (steps - 1) as f64).abs() < 0.1, "{pairs}");
+    for (back, tolerance) in [(op.vjp(&reverse), 2e-5), (op.fused_vjp(&reverse), 1e-6)] {
+        let back = back.unwrap();
+        let [dx, dw] = [0, 1].map(|i| elements(back[i].as_ref().unwrap()));
+        assert!(marginals.iter().zip(&dx).all(|(a, b)| (a - b).abs() < tolerance));
+        let pairs: f64 = dw.iter().sum();
+        assert!((pairs - (steps - 1) as f64).abs() < 0.1, "{pairs}");
+    }
 }
 
 /// Forbidden tags have probability 0; if no sequence is allowed all derivatives are 0.
