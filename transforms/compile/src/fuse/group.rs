@@ -7,6 +7,8 @@ use burn_backend::{Backend, BoolStore, DType};
 
 use super::Elementwise;
 use super::plan::FusionPlan;
+#[cfg(all(feature = "jit", target_arch = "x86_64"))]
+use super::run::GroupCode;
 use super::run::{FusedGroup, is_engine};
 use crate::program::Unit;
 use crate::recording::Instruction;
@@ -230,6 +232,8 @@ pub(crate) fn fuse<B: Backend>(
     }
     outputs.iter().for_each(|&value| user[value] = Some(OUTSIDE));
     let mut units = Vec::new();
+    let groups = all.members.iter().filter(|members| members.len() > 1).count();
+    let mut fused_before = 0;
     let mut done = vec![false; count];
     let mut waiting: Vec<usize> = (0..count).filter(|&g| !all.members[g].is_empty()).collect();
     waiting.sort_by_key(|&g| all.members[g].last().copied());
@@ -245,7 +249,9 @@ pub(crate) fn fuse<B: Backend>(
                 return true;
             }
             members.iter().for_each(|&i| done[i] = true);
-            units.push(unit(&all, g, |value| user[value].is_some_and(|user| user != g)));
+            let leaves = |value: usize| user[value].is_some_and(|user| user != g);
+            units.push(unit(&all, g, [fused_before, groups], leaves));
+            fused_before += usize::from(members.len() > 1);
             false
         });
         assert!(waiting.len() < left, "groups are acyclic");
@@ -253,7 +259,14 @@ pub(crate) fn fuse<B: Backend>(
     units
 }
 
-fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> bool) -> Unit<B> {
+/// `place` is the index of the unit among the fused ones, and their number.
+#[cfg_attr(not(all(feature = "jit", target_arch = "x86_64")), allow(unused_variables))]
+fn unit<B: Backend>(
+    all: &Grouping<'_, B>,
+    g: usize,
+    place: [usize; 2],
+    leaves: impl Fn(usize) -> bool,
+) -> Unit<B> {
     let members = &all.members[g];
     let each = members.iter().map(|&i| &all.instructions[i]);
     if let (1, Some(one)) = (members.len(), each.clone().next()) {
@@ -286,7 +299,7 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
         members: members.clone(),
         row_major,
         #[cfg(all(feature = "jit", target_arch = "x86_64"))]
-        code: Default::default(),
+        code: GroupCode::new(place[0], place[1]),
     });
     Unit { name: "fused", step, operands, results, members: Some(members) }
 }

@@ -46,22 +46,44 @@ pub(crate) struct FusedGroup<B: Backend> {
 #[cfg(all(feature = "jit", target_arch = "x86_64"))]
 const WORK: usize = 1 << 18;
 
-/// Machine code of a group, generated at the second execution, or at the first one of much work.
+/// Number of executions of a program over which the generation of code for its groups is distributed, so that no call has to
+/// wait for the code of all groups (bench `compile`, rows `of many`).
 #[cfg(all(feature = "jit", target_arch = "x86_64"))]
-#[derive(Debug, Default)]
+const TURNS: usize = 8;
+
+/// Machine code of a group, generated after a number of executions, or at the first one of much work.
+#[cfg(all(feature = "jit", target_arch = "x86_64"))]
+#[derive(Debug)]
 pub(crate) struct GroupCode {
     plan: std::sync::OnceLock<Option<FusionPlan>>,
-    executed: std::sync::atomic::AtomicBool,
+    /// Number of executions left to the interpreter.
+    interpreted: std::sync::atomic::AtomicUsize,
+}
+
+#[cfg(all(feature = "jit", target_arch = "x86_64"))]
+impl GroupCode {
+    /// Code of group `at` of `groups`: the first ones are generated at the second execution.
+    pub(crate) fn new(at: usize, groups: usize) -> Self {
+        let turn = at * TURNS.min(groups) / groups.max(1);
+        Self { plan: Default::default(), interpreted: (1 + turn).into() }
+    }
+
+    /// True if this execution is left to the interpreter.
+    fn is_early(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        let earlier = |left: usize| left.checked_sub(1);
+        self.interpreted.load(Relaxed) > 0
+            && self.interpreted.fetch_update(Relaxed, Relaxed, earlier).is_ok()
+    }
 }
 
 impl<B: Backend> FusedGroup<B> {
     /// The plan to execute. All plans have bitwise equal results.
     #[cfg(all(feature = "jit", target_arch = "x86_64"))]
     fn plan(&self) -> &FusionPlan {
-        use std::sync::atomic::Ordering;
         let plan = &self.plan;
-        let again = self.code.executed.swap(true, Ordering::Relaxed);
-        if !again && plan.rows.saturating_mul(plan.n).saturating_mul(plan.cost) < WORK {
+        let work = plan.rows.saturating_mul(plan.n).saturating_mul(plan.cost);
+        if work < WORK && self.code.is_early() {
             return plan;
         }
         let code = self.code.plan.get_or_init(|| match self.dtype {

@@ -14,6 +14,9 @@ type M = Tensor<Traced<B>, 2>;
 const SHAPES: [[usize; 2]; 9] =
     [[1, 1], [3, 5], [1, 127], [2, 128], [3, 129], [70, 100], [3, 515], [9, 640], [2, 4100]];
 
+/// Calls after the first one, until all groups are machine code.
+const CALLS: usize = 9;
+
 pub(crate) fn noise(shape: [usize; 2], seed: usize, dtype: DType) -> Tensor<B, 2> {
     let value = |i: usize| match (i + seed) % 41 {
         0 => 0.0,
@@ -44,9 +47,10 @@ fn check(name: &str, f: impl Fn([M; 4]) -> Vec<M>) {
             };
             let [fused, plain] = [true, false].map(|fused| {
                 let compiled = compile(&f).fullgraph().fused(fused);
-                // The first call records, the second one interprets small groups, the others are machine code.
-                compiled.call(inputs(3)).unwrap();
-                compiled.call(inputs(5)).unwrap();
+                // The first call records, the second one interprets small groups, the next ones generate machine code.
+                for seed in 3..3 + CALLS {
+                    compiled.call(inputs(seed)).unwrap();
+                }
                 let text = compiled.explain();
                 (compiled.call(inputs(17)).unwrap(), text)
             });
@@ -161,7 +165,7 @@ fn first_and_later_sums_have_the_same_bits() {
                     Tensor::<B, 2>::from_data(TensorData::new(values, shape), (&T4aDevice, dtype));
                 let compiled = compile(f).fullgraph();
                 let first = bits(compiled.call(x.clone()).unwrap());
-                for _ in 0..2 {
+                for _ in 0..CALLS {
                     let later = bits(compiled.call(x.clone()).unwrap());
                     assert_eq!(first, later, "{name} of {n}, {dtype:?}");
                 }
@@ -203,10 +207,10 @@ fn first_and_later_calls_have_the_same_bits_in_every_layout() {
                 let compiled = compile(f).fullgraph();
                 let call = || compiled.call((x.clone(), v.clone())).unwrap().into_iter().map(bits);
                 let first: Vec<_> = call().collect();
-                for _ in 0..2 {
+                for _ in 0..CALLS {
                     assert_eq!(first, call().collect::<Vec<_>>(), "{case}: {n} × {m}, {dtype:?}");
                 }
-                assert_eq!((compiled.counters().traces, compiled.counters().hits), (1, 2));
+                assert_eq!((compiled.counters().traces, compiled.counters().hits), (1, CALLS));
             }
         }
     }

@@ -60,14 +60,15 @@ fn replays(name: &str, f: impl Fn(Matrix, Matrix) -> Tensor<T, 1>) {
         let plain = compile(g).fullgraph().fused(false);
         for compiled in [&fresh, &plain] {
             compiled.call(pair(0)).unwrap();
-            for (seed, want) in [1, 2].into_iter().zip(&expected) {
+            // The later ones of these calls run machine code.
+            for (seed, want) in [1, 2].into_iter().zip(&expected).cycle().take(10) {
                 let got = data(compiled.call(pair(10 * seed)).unwrap());
                 let near = if dtype == DType::F32 { 1e-4 } else { 1e-11 };
                 let tolerance = Tolerance::<f64>::rel_abs(near, near);
                 got.assert_approx_eq(want, tolerance);
             }
             let counters = compiled.counters();
-            assert_eq!((counters.traces, counters.hits), (1, 2), "{name}: {}", compiled.explain());
+            assert_eq!((counters.traces, counters.hits), (1, 10), "{name}: {}", compiled.explain());
         }
         exported(name, g, pair(10), &expected[0]);
     }
