@@ -109,6 +109,10 @@ pub fn pullback(results: &[(&Recorded, Eager)], variables: &[&Recorded]) -> Resu
             }
         }
         let Some(pullback) = &node.pullback else { continue };
+        // Rules need shapes, and an array that carries an error has none.
+        for cotangent in cotangents.iter().flatten() {
+            cotangent.tensor()?;
+        }
         let below = pullback(&cotangents)?;
         for (operand, cotangent) in node.operands.iter().zip(below) {
             if let (Some(place), Some(cotangent)) = (operand, cotangent) {

@@ -14,7 +14,7 @@ use super::layers::{closed, double, rank, real, symmetrised};
 use super::options::{CtmOptions, CtmReport};
 use super::subspace::lifted;
 use super::symmetric::{Symmetric, SymmetricSearch, normalised};
-use crate::error::Result;
+use crate::error::{NetworksError, Result};
 use crate::tape::{Recorded, pullback};
 
 const OP: &str = "iPEPS energy";
@@ -120,7 +120,8 @@ impl<S: Sector> SymmetricEnergy<S> {
     /// Cost: CTMRG, and per application of GMRES about four steps of it.
     ///
     /// # Errors
-    /// Those of CTMRG; `Linalg` if the system for the cotangent does not converge to 1e-6.
+    /// Those of CTMRG; `Gradient` if the bond of the environment changes from step to step; `Linalg` if the system for the
+    /// cotangent does not converge to 1e-6.
     pub fn gradient(
         &self,
         state: &GradedTensor<S>,
@@ -137,6 +138,13 @@ impl<S: Sector> SymmetricEnergy<S> {
         let bulk = double(&self.prepared(state)?)?;
         let step = FixedStep::with_derivatives(&bulk, &environment, &self.options, false)?;
         let next = step.apply(&double(&self.prepared(&s)?)?, &around)?;
+        let [before, after] = [environment.bond(), next.bond()];
+        if before != after {
+            let message = format!(
+                "the environment has not converged: a step changes its bond from {before} to {after}"
+            );
+            return Err(NetworksError::Gradient { op: OP, message });
+        }
         let variables = [s.re(), c.re(), e.re()];
         let ones = energy.value().full(&energy.shape(), 1.0);
         let direct = pullback(&[(&energy, ones)], &variables)?;

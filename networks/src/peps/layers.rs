@@ -1,7 +1,8 @@
 //! Bulk tensors of states on the square lattice: a tensor and its conjugate as one.
 
 use t4a_diff::{Array, Eager};
-use t4a_structured::{Direction, GradedTensor, Sector, einsum};
+use t4a_structured::{Direction, GradedTensor, Leg, Sector, Spec, einsum};
+use t4a_tensor::random::Generator;
 
 use crate::error::{NetworksError, Result};
 use crate::scalar::unfused;
@@ -99,11 +100,57 @@ pub fn symmetrised<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<Graded
     Ok(sum.unwrap_or_else(|| x.clone()).scale(0.125))
 }
 
+/// The state `[site, left, up, right, down]` with more states on its four bonds: the numbers of new states of each sector,
+/// behind the present ones. New entries are zero, so the state is the same; then random numbers are added to all entries,
+/// with the norm `noise` relative to that of the state. Optimisations of more states per bond start from there.
+///
+/// The noise does not have the symmetries of the square ([`symmetrised`]).
+///
+/// ```
+/// use t4a_networks::peps::{layers, random_state};
+/// use t4a_networks::sites::spin_half;
+/// use t4a_structured::{Direction, Leg, Trivial};
+/// let site = spin_half().conserve(|_| Trivial)?;
+/// let bond = Leg::new([(Trivial, 2)], Direction::Out)?;
+/// let two = random_state(site.leg(), &bond, 1)?;
+/// let three = layers::symmetrised(&layers::enlarged(&two, [(Trivial, 1)], 1e-2, 2)?)?;
+/// assert_eq!(three.spec().shape(), [2, 3, 3, 3, 3]);
+/// # Ok::<(), t4a_networks::NetworksError>(())
+/// ```
+///
+/// # Errors
+/// `Length` for another number of legs; `Argument` for a noise that is negative or not finite; `Structured` for sectors
+/// that are not a leg.
+pub fn enlarged<S: Sector>(
+    x: &GradedTensor<S>,
+    more: impl IntoIterator<Item = (S, usize)>,
+    noise: f64,
+    seed: u64,
+) -> Result<GradedTensor<S>> {
+    let op = "enlarged";
+    rank(op, x, 5)?;
+    if !(noise.is_finite() && noise >= 0.0) {
+        let (given, required) = (noise.to_string(), "a finite number of at least 0");
+        return Err(NetworksError::Argument { op, name: "the noise", given, required });
+    }
+    let more: Vec<_> = more.into_iter().collect();
+    let mut legs = x.spec().legs()[..1].to_vec();
+    for bond in &x.spec().legs()[1..] {
+        legs.push(Leg::new(more.iter().copied(), bond.direction())?);
+    }
+    let zeros = x.zeros_of(&Spec::new(legs, x.spec().flux(), x.spec().rows())?);
+    let large = GradedTensor::direct_sum(&[x, &zeros], &[1, 2, 3, 4])?;
+    let (dtype, complex) = (large.re().dtype(), large.im().is_some());
+    let random = GradedTensor::random(large.spec().clone(), dtype, complex, &Generator::new(seed))?;
+    let weight = noise * crate::scalar::norm(&large)? / crate::scalar::norm(&random)?;
+    Ok(large.add(&random.scale(weight))?)
+}
+
 /// The vector on a bond of two layers that closes it: both layers in the same state.
 ///
 /// # Errors
 /// Those of the memory.
-pub(super) fn closed<S: Sector>(bond: &t4a_structured::Leg<S>) -> Result<GradedTensor<S, Eager>> {
+pub(super) fn closed<S: Sector>(bond: &Leg<S>) -> Result<GradedTensor<S, Eager>> {
     let pair = GradedTensor::identity(std::slice::from_ref(bond), t4a_tensor::DType::F64)?;
     let direction = bond.direction();
     unfused(pair.repartition(0)?.fuse(0..2, direction)?)

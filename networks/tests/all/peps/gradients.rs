@@ -386,6 +386,46 @@ fn heisenberg_model_on_the_square_lattice() {
 }
 
 #[test]
+fn enlarged_states() {
+    // Without noise the state is the same, with a symmetry too; present entries are in front of new ones of their sector.
+    let options = CtmOptions::new().max_dim(8).tolerance(1e-12).steps(300);
+    let down = |q: U1| U1((q.0 - 1) / 2);
+    fn same<S: Sector>(h: &SymmetricEnergy<S>, x: &GradedTensor<S>, more: &[(S, usize)]) {
+        let large = layers::enlarged(x, more.iter().copied(), 0.0, 1).unwrap();
+        let [before, after] = [x, &large].map(|x| h.value(x).unwrap());
+        assert!((before - after).abs() < 1e-9, "{before} {after}");
+        let noisy = layers::enlarged(x, more.iter().copied(), 0.2, 1).unwrap();
+        let norm = |x: &GradedTensor<S>| check::elements(&x.norm().unwrap())[0];
+        let change = norm(&noisy.sub(&large).unwrap()) / norm(x);
+        assert!((change - 0.2).abs() < 1e-12, "{change}");
+        assert_eq!(norm(&large), norm(x));
+    }
+    let x = start(|_| Trivial, [(Trivial, 2)], 3);
+    same(&heisenberg(|_| Trivial, options), &x, &[(Trivial, 1)]);
+    let x = start(down, [(U1(0), 1), (U1(1), 1)], 3);
+    same(&heisenberg(down, options), &x, &[(U1(-1), 1), (U1(1), 2)]);
+    // Bonds of both directions stay connected, also of complex tensors.
+    let [out, into] = [Direction::Out, Direction::In];
+    let leg = |direction| Leg::new([(U1(0), 1), (U1(1), 1)], direction).unwrap();
+    let legs = vec![spin_half().leg().clone(), leg(out), leg(out), leg(into), leg(into)];
+    let spec = Spec::new(legs, U1(1), 1).unwrap();
+    let x = GradedTensor::random(spec, DType::F64, true, &Generator::new(4)).unwrap();
+    let large = layers::enlarged(&x, [(U1(2), 1)], 0.1, 5).unwrap();
+    let legs = large.spec().legs();
+    assert_eq!(legs[1], legs[3].dual());
+    assert_eq!(legs[1], Leg::new([(U1(0), 1), (U1(1), 1), (U1(2), 1)], out).unwrap());
+    assert!(large.im().is_some() && large.spec().flux() == U1(1));
+    for noise in [-1.0, f64::NAN, f64::INFINITY] {
+        let e = layers::enlarged(&x, [(U1(2), 1)], noise, 5).unwrap_err();
+        assert!(matches!(e, NetworksError::Argument { .. }), "{e}");
+    }
+    let e = layers::enlarged(&x, [(U1(2), 0)], 0.1, 5).unwrap_err();
+    assert!(matches!(e, NetworksError::Structured { .. }), "{e}");
+    let e = layers::enlarged(&layers::double(&x).unwrap(), [(U1(2), 1)], 0.1, 5).unwrap_err();
+    assert!(matches!(e, NetworksError::Length { .. }), "{e}");
+}
+
+#[test]
 #[ignore = "half a minute without optimisation"]
 fn three_states_per_bond_with_conserved_magnetisation() {
     // Between the published energy of states without this symmetry, −0.6680 (Liao, Liu, Wang, Xiang 2019), and that of two
@@ -404,6 +444,21 @@ fn three_states_per_bond_with_conserved_magnetisation() {
         state = search.state().clone();
     }
     assert!(last < -0.6664 && last > -0.6680, "{last}");
+}
+
+#[test]
+fn environments_whose_bond_alternates_have_no_gradient() {
+    // From near the Néel state with one bond of each charge: steps alternate between two bonds of 16 states.
+    let down = |q: U1| U1((q.0 - 1) / 2);
+    let noise = start(down, [(U1(0), 1), (U1(1), 1)], 2);
+    let up = [(vec![(U1(0), 0); 5], 1.0)];
+    let neel = GradedTensor::from_elements(noise.spec(), up, DType::F64, false).unwrap();
+    let state = neel.add(&noise.scale(0.3)).unwrap();
+    let h = heisenberg(down, CtmOptions::new().max_dim(16).tolerance(1e-8).steps(200));
+    let e = h.gradient(&state, None).unwrap_err();
+    let required =
+        matches!(&e, NetworksError::Gradient { message, .. } if message.contains("bond"));
+    assert!(required, "{e}");
 }
 
 #[test]

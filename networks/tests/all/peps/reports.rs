@@ -52,6 +52,38 @@ fn truncations_are_relative() {
 }
 
 #[test]
+fn truncation_of_a_cell_is_the_largest_of_all_cuts_and_moves() {
+    let moves = |couplings: &[f64]| {
+        let bulk = couplings.iter().map(|&k| even_ising([k; 4], FLOW)).collect();
+        let start = CtmOptions::new().max_dim(4).steps(3).tolerance(0.0);
+        let mut search = CellSearch::new(Cell::new(1, bulk).unwrap(), start).unwrap();
+        search.run(|_| Ok(ControlFlow::Continue(()))).unwrap();
+        let (cell, options) = (search.cell().clone(), CtmOptions::new().max_dim(1));
+        let environment = search.environment();
+        let one: Vec<f64> =
+            (0..4).map(|d| environment.clone().absorb(&cell, d, &options).unwrap()).collect();
+        // A step is four moves in turn.
+        let mut next = environment.clone();
+        let all = (0..4).map(|d| next.absorb(&cell, d, &options).unwrap());
+        let largest = all.fold(0.0, f64::max);
+        let mut step =
+            CellSearch::from_environment(cell.clone(), environment.clone(), options).unwrap();
+        assert_eq!(step.step().unwrap().truncation, largest);
+        one
+    };
+    let close = |a: &[f64], b: &[f64]| {
+        let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+        assert!(differences.fold(0.0, f64::max) < 1e-9, "{a:?}, {b:?}");
+    };
+    // The cuts of a column of three sites, in the order of the sites.
+    let [k, l, m] = [0.1, 0.3, 0.6];
+    let first = moves(&[k, l, m]);
+    close(&first, &moves(&[l, m, k]));
+    close(&first, &moves(&[m, k, l]));
+    close(&moves(&[l]), &moves(&[l, l, l]));
+}
+
+#[test]
 fn evaluations_start_from_similar_environments() {
     let options = CtmOptions::new().max_dim(6).tolerance(1e-10);
     let site = spin_half().conserve(|_| Trivial).unwrap();

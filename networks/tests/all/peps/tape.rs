@@ -2,7 +2,7 @@
 
 use t4a_diff::check::{array, elements, noise};
 use t4a_diff::{Array, Eager};
-use t4a_networks::tape::{Recorded, gradients};
+use t4a_networks::tape::{Recorded, gradients, pullback};
 use t4a_structured::{Direction, FluxOn, GradedTensor, Leg, Spec, Z2};
 use t4a_tensor::DType;
 use t4a_tensor::random::Generator;
@@ -101,4 +101,16 @@ fn long_chains_are_freed() {
     assert_eq!(elements(&gradients(&y, &[&x]).unwrap()[0]), [1.0]);
     let unused = Recorded::variable(array(&[2], |_| 1.0));
     assert_eq!(elements(&gradients(&y, &[&unused]).unwrap()[0]), [0.0, 0.0]);
+}
+
+#[test]
+fn errors_of_cotangents_are_returned() {
+    // An array that carries an error has no shape, so rules that sum over axes cannot be applied to it.
+    let x = Recorded::variable(array(&[1], |_| 2.0));
+    let cotangent = array(&[3], |i| i as f64);
+    let failed = cotangent.reshape(&[7]);
+    let e = pullback(&[(&x.expand(&[3]), failed)], &[&x]).unwrap_err();
+    assert!(e.to_string().contains("reshape"), "{e}");
+    let g = pullback(&[(&x.expand(&[3]), cotangent)], &[&x]).unwrap();
+    assert_eq!(elements(&g[0]), [3.0]);
 }
