@@ -40,6 +40,11 @@ fn convolution(x: [usize; 4], w: [usize; 4], groups: usize, of: &str) -> Run {
     }
 }
 
+fn transpose_copy(n: usize) -> Run {
+    let t = floats(1, &[n, n]).swap_axes(0, 1).expect("two axes");
+    Box::new(move || t.to_contiguous().expect("memory"))
+}
+
 const ROWS: &[&str] = &[
     "sum 1024²",
     "sum 1024² rows",
@@ -82,7 +87,11 @@ const ROWS: &[&str] = &[
     "uniform 1024²",
     "bool to i32 1024²",
     "bool and 1024²",
+    "transpose copy 1024²",
+    "transpose copy 1000²",
+    "transpose copy 300²",
     "add 16",
+    "sum 4×4",
 ];
 
 fn row(name: &str) -> Run {
@@ -162,6 +171,13 @@ fn row(name: &str) -> Run {
         }
         "select 1024² axis 0" => run!(a.index_select(0, &places)),
         "select 1024² axis 1" => run!(a.index_select(1, &places)),
+        "transpose copy 1024²" => transpose_copy(1024),
+        "transpose copy 1000²" => transpose_copy(1000),
+        "transpose copy 300²" => transpose_copy(300),
+        "sum 4×4" => {
+            let a = floats(1, &[4, 4]);
+            run!(a.sum(&[0, 1]))
+        }
         "add 16" => {
             let (a, b) = (floats(1, &[16]), floats(2, &[16]));
             run!(a.clone().add(b.clone()))

@@ -91,6 +91,12 @@ def row(name):
     if name == "sum 32×512×4096 axis 0":
         x = floats(1, 32, 512, 4096)
         return lambda: x.sum(0)
+    if name.startswith("transpose copy"):
+        t = floats(1, *2 * [int(name.split()[-1].rstrip("²"))]).T
+        return t.contiguous
+    if name == "sum 4×4":
+        x = floats(1, 4, 4)
+        return x.sum
     if name == "add 16":
         a, b = floats(1, 16), floats(2, 16)
         return lambda: a + b

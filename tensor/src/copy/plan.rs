@@ -6,8 +6,8 @@ use crate::layout::Dims;
 use crate::loops::fuse::Fused;
 use crate::loops::transpose::Even;
 
-/// Bytes of a row of a block: four cache lines, which amortises the loop over blocks.
-const SIDE_BYTES: usize = 256;
+/// Bytes of a row of a block: eight cache lines, which amortises the loop over blocks.
+const SIDE_BYTES: usize = 512;
 /// Bytes of a column of a block: enough for the machine to read ahead.
 const COLUMN_BYTES: usize = 1024;
 /// Bytes of the shortest rows that are transposed in registers.
