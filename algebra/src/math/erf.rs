@@ -7,16 +7,23 @@
 //! the exponential and is therefore computed and included.
 
 use super::exp::{Exponential, exp_negative, exp_sum_below};
-use super::lane::{at_most, horner, pick};
+use super::lane::{at_most, horner, monic, pick};
 
 /// Coefficients and ranges.
 pub(super) trait Gaussian: Exponential {
     /// Numerator and denominator of erfcx y.
     const ERFCX: [&'static [Self]; 2];
-    /// Numerator and denominator of ½ erfcx(a/√2), or of `2^(r·a²)` times that if [`Gaussian::REST_IN_TAIL`].
+    /// Numerator and denominator, each divided by its leading coefficient, of ½ erfcx(a/√2), or of `2^(r·a²)` times that
+    /// if [`Gaussian::REST_IN_TAIL`].
     const TAIL: [&'static [Self]; 2];
-    /// 2ᶠ, `|f| ≤ ½`, from 1 on: the polynomial of least maximum relative error.
+    /// 2ᶠ, `|f| ≤ ½`, divided by the leading coefficient: the polynomial of least maximum relative error.
     const EXP2: &'static [Self];
+    /// Product of the leading coefficients of [`Gaussian::EXP2`] and of the quotient [`Gaussian::TAIL`], rounded such that
+    /// Φ(0) is below ½ by less than half a unit in the last place: ½ itself when rounded, while `gelu` of the two
+    /// numbers next to 0, of which the exact results are close to ties, is rounded correctly.
+    const LEADING: Self;
+    /// 1/√(2π) divided by the leading coefficient of that quotient.
+    const PEAK: f64;
     /// −½ log₂ e.
     const HALF_LOG2_E: Self;
     /// The rounding error r of that: −½ log₂ e = `HALF_LOG2_E` + r.
@@ -31,36 +38,18 @@ pub(super) trait Gaussian: Exponential {
     const FARTHEST: f64;
 }
 
-/// `factor·P(a/√2)` for a polynomial P.
-const fn rescaled<const N: usize>(c: &[f64], factor: f64) -> [f64; N] {
-    let mut out = [0.0; N];
-    let (mut power, mut i) = (factor, 0);
-    while i < N {
-        out[i] = c[i] * power;
-        power *= std::f64::consts::FRAC_1_SQRT_2;
-        i += 1;
-    }
-    out
-}
-
 impl Gaussian for f32 {
     const ERFCX: [&'static [f32]; 2] = [
         &[1.0, 1.2103566, 0.7012434, 0.21436165, 0.029532472],
         &[1.0, 2.3387356, 2.340225, 1.2685442, 0.37998128, 0.05234398],
     ];
     const TAIL: [&'static [f32]; 2] = [
-        &[0.5, 0.44029003, 0.18442361, 0.040960137, 0.004146463],
-        &[1.0, 1.6784648, 1.2080653, 0.47256213, 0.10267518, 0.010393651],
+        &[120.58473, 106.18445, 44.477333, 9.878335],
+        &[96.21261, 161.48943, 116.23106, 45.466427, 9.878648],
     ];
-    const EXP2: &'static [f32] = &[
-        1.0,
-        std::f32::consts::LN_2,
-        0.2402264,
-        0.055503465,
-        0.009619153,
-        0.0013396635,
-        0.00015203308,
-    ];
+    const EXP2: &'static [f32] = &[6577.5156, 4559.1865, 1580.092, 365.07465, 63.26981, 8.811662];
+    const LEADING: f32 = 6.065_236_8e-5;
+    const PEAK: f64 = 1.000_000_923_9;
     const HALF_LOG2_E: f32 = -0.721_347_5;
     const REST: f64 = -9.629_815_021_785_967e-9;
     const REST_IN_TAIL: bool = true;
@@ -102,22 +91,50 @@ impl Gaussian for f64 {
             4.25504680971596e-06,
         ],
     ];
-    const TAIL: [&'static [f64]; 2] =
-        [&rescaled::<12>(f64::ERFCX[0], 0.5), &rescaled::<13>(f64::ERFCX[1], 1.0)];
-    const EXP2: &'static [f64] = &[
-        1.0,
-        std::f64::consts::LN_2,
-        0.2402265069591016,
-        0.055504108664821625,
-        0.009618129107587223,
-        0.0013333558146406453,
-        0.00015403530463766596,
-        1.5252733841579287e-05,
-        1.3215432514189648e-06,
-        1.017805707615539e-07,
-        7.074198158791346e-09,
-        4.4558199665721414e-10,
+    const TAIL: [&'static [f64]; 2] = [
+        &[
+            18851051.087156195,
+            32542379.711634323,
+            27924522.65559373,
+            15442171.296574805,
+            6057236.4220985845,
+            1760471.745148801,
+            385905.7854059612,
+            63772.03497998662,
+            7795.317696592807,
+            673.2294542447383,
+            37.15153764478985,
+        ],
+        &[
+            15040962.617347145,
+            37966014.195690304,
+            45052560.74797694,
+            33285122.894406505,
+            17081759.23702855,
+            6427922.975378976,
+            1822907.3263943652,
+            393626.7998377612,
+            64443.264439569735,
+            7832.469234126065,
+            674.2294542462948,
+            37.15153764477371,
+        ],
     ];
+    const EXP2: &'static [f64] = &[
+        2244255844.046812,
+        1555599610.7562282,
+        539129742.137916,
+        124565420.23963524,
+        21585542.458499376,
+        2992391.5792010664,
+        345694.6326226129,
+        34231.037061654904,
+        2965.8811651576375,
+        228.42164074203743,
+        15.876310559812678,
+    ];
+    const LEADING: f64 = 1.777614978522425e-10;
+    const PEAK: f64 = 1.0000000000000568;
     const HALF_LOG2_E: f64 = -0.7213475204444817;
     const REST: f64 = -1.0177636870465517e-17;
     const REST_IN_TAIL: bool = false;
@@ -163,8 +180,9 @@ pub(super) fn erfc<L: Gaussian>(x: L) -> L {
     pick(x < L::of(0.0), L::of(2.0) - tail, tail)
 }
 
-/// `(a, t, e)` with a = |x|, limited to the range where the tail is nonzero, and Φ(−a) = ½ erfc(a/√2) = t·e·2⁻ᵈ, e =
-/// 2ᵈ·e^(−a²/2), with the d of [`Lane::DOWN`](super::lane::Lane::DOWN): both tails of the normal distribution.
+/// `(a, t, e)` with a = |x|, limited to the range where the tail is nonzero, and Φ(−a) = ½ erfc(a/√2) = t·e·c·2⁻ᵈ: both
+/// tails of the normal distribution. Here c is [`Gaussian::LEADING`], and d that of
+/// [`Lane::DOWN`](super::lane::Lane::DOWN).
 #[inline(always)]
 fn normal_tail<L: Gaussian>(x: L) -> (L, L, L) {
     let a = at_most(x.abs(), L::of(L::FARTHEST * std::f64::consts::SQRT_2));
@@ -177,27 +195,26 @@ fn normal_tail<L: Gaussian>(x: L) -> (L, L, L) {
     let f = if L::REST_IN_TAIL { f } else { z.fma(L::of(L::REST), f) };
     let f = lost.fma(L::HALF_LOG2_E, f);
     let [above, below] = L::TAIL;
-    (a, horner(a, above) / horner(a, below), horner(f, L::EXP2).times_pow2(shifted))
+    (a, monic(a, above) / monic(a, below), monic(f, L::EXP2).times_pow2(shifted))
 }
 
-/// `x·Φ(x) = max(x, 0) − a·Φ(−a)`, where 2⁻ᵈ is the last factor, so that only the result may be subnormal.
+/// `x·Φ(x) = max(x, 0) − a·Φ(−a)`, where 2⁻ᵈ is in the last factor, so that only the result may be subnormal.
 #[inline(always)]
 pub(super) fn gelu<L: Gaussian>(x: L) -> L {
     let (a, tail, e) = normal_tail(x);
     let zero = L::of(0.0);
-    (-a * (tail * e)).fma(L::DOWN.1, pick(x < zero, zero, x))
+    (-a * (tail * e)).fma(L::LEADING * L::DOWN.1, pick(x < zero, zero, x))
 }
 
 /// `(x·Φ(x))′ = Φ(x) + x·φ(x)`, φ(x) = e^(−x²/2)/√(2π).
 #[inline(always)]
 pub(super) fn gelu_derivative<L: Gaussian>(x: L) -> L {
     let (a, tail, e) = normal_tail(x);
-    // −1/√(2π), with the factor that the exponential lacks.
-    const PEAK: f64 = -0.398_942_280_401_432_7;
+    // −1/√(2π), with the factors that the exponential lacks.
     let peak = match L::REST_IN_TAIL {
-        true => (a * a).fma(L::of(PEAK * std::f64::consts::LN_2 * L::REST), L::of(PEAK)),
-        false => L::of(PEAK),
+        true => (a * a).fma(L::of(-L::PEAK * std::f64::consts::LN_2 * L::REST), L::of(-L::PEAK)),
+        false => L::of(-L::PEAK),
     };
-    let left = a.fma(peak, tail) * e * L::DOWN.1;
+    let left = a.fma(peak, tail) * e * (L::LEADING * L::DOWN.1);
     pick(x < L::of(0.0), left, L::of(1.0) - left)
 }

@@ -159,6 +159,19 @@ pub(super) fn horner<L: Lane>(x: L, c: &[L]) -> L {
     acc
 }
 
+/// `c₀ + c₁x + … + cₙ₋₁xⁿ⁻¹ + xⁿ` by Horner's rule, whose first step is an addition: many CPUs have separate units for
+/// additions and for multiplications.
+#[inline(always)]
+pub(super) fn monic<L: Lane>(x: L, c: &[L]) -> L {
+    let mut i = c.len() - 1;
+    let mut acc = x + c[i];
+    while i > 0 {
+        i -= 1;
+        acc = acc.fma(x, c[i]);
+    }
+    acc
+}
+
 /// `(k, k + ROUNDER)` with k the integer nearest to `x`, `|x| < 2ᵖ⁻²`.
 #[inline(always)]
 pub(super) fn nearest<L: Lane>(x: L) -> (L, L) {
