@@ -8,6 +8,11 @@ use burn_t4a_transforms::derivatives::DerivativeError;
 use burn_t4a_transforms::jvp::Jvp;
 use burn_t4a_transforms::minimise::{Minimise, lbfgs, newton_cg};
 
+use scipy_numbers as scipy;
+
+#[rustfmt::skip]
+mod scipy_numbers;
+
 type B = BurnT4a;
 
 fn of<A: Backend, const D: usize>(values: &[f64], shape: [usize; D]) -> Tensor<A, D> {
@@ -46,6 +51,69 @@ fn rosenbrock_has_its_minimum_at_ones() {
             let at_ones = numbers(found.x).iter().all(|x| (x - 1.0).abs() < 1e-7);
             assert!(at_ones && found.value < 1e-14 || (found.value - 3.986).abs() < 0.01);
             assert!(found.evaluations >= found.steps);
+        }
+    }
+}
+
+/// `sin(seed)`, `sin(seed + 1)`, …
+fn wave<A: Backend, const D: usize>(seed: usize, shape: [usize; D]) -> Tensor<A, D> {
+    let count = shape.iter().product::<usize>();
+    of(&(0..count).map(|k| ((seed + k) as f64).sin()).collect::<Vec<_>>(), shape)
+}
+
+/// The functions of `scipy_numbers.py`.
+fn named<A: Backend>(name: &str, x: Tensor<A, 1>) -> Tensor<A, 1> {
+    let at = |i: usize| x.clone().narrow(0, i, 1);
+    let square = |x: Tensor<A, 1>| x.powi_scalar(2);
+    match name {
+        "beale" => {
+            let (a, b) = (at(0), at(1));
+            let term =
+                |c: f64, n: i32| square(a.clone() * b.clone().powi_scalar(n) - a.clone() + c);
+            term(1.5, 1) + term(2.25, 2) + term(2.625, 3)
+        }
+        "wood" => {
+            let (a, b, c, d) = (at(0), at(1), at(2), at(3));
+            let far = square(b.clone() - square(a.clone())) * 100.0 + square(-a + 1.0);
+            let far = far + square(d.clone() - square(c.clone())) * 90.0 + square(-c + 1.0);
+            let (b, d) = (b - 1.0, d - 1.0);
+            far + (square(b.clone()) + square(d.clone())) * 10.1 + b * d * 19.8
+        }
+        "logistic" => {
+            let z = wave::<A, 2>(1, [20, 4]).matmul(x.clone().unsqueeze_dim(1)).squeeze_dim::<1>(1);
+            let y = wave::<A, 1>(3, [20]).greater_elem(0.0).float().cast(DType::F64);
+            (z.clone().exp().log1p() - y * z).sum() + square(x).sum() * 0.05
+        }
+        _ => {
+            let roots = (square(x.clone() - wave(2, [6])) + 1.0).sqrt().sum();
+            roots + square(x.sum()) * 0.5
+        }
+    }
+}
+
+#[test]
+fn minima_are_those_of_scipy() {
+    let settings = Minimise { tolerance: 1e-10, ..Minimise::default() };
+    for (name, start, want) in [
+        ("beale", of(&[1.0, 0.8], [2]), scipy::BEALE),
+        ("wood", of(&[-3.0, -1.0, -3.0, -1.0], [4]), scipy::WOOD),
+        ("logistic", of(&[0.0; 4], [4]), scipy::LOGISTIC),
+        ("softened", wave(5, [6]), scipy::SOFTENED),
+    ] {
+        let start: Tensor<B, 1> = start;
+        let by_steps = lbfgs(|x: Tensor<Autodiff<B>, 1>| named(name, x), start.clone(), &settings);
+        let by_newton = newton_cg(
+            |x: Tensor<Autodiff<Jvp<B>>, 1>| named(name, x),
+            |x: Tensor<Autodiff<B>, 1>| named(name, x),
+            start,
+            &settings,
+        );
+        for found in [by_steps.unwrap(), by_newton.unwrap()] {
+            assert!(found.converged, "{name}: {found:?}");
+            assert!((found.value - want[0]).abs() < 1e-12 * want[0].max(1.0), "{name}: {found:?}");
+            for (x, want) in numbers(found.x).iter().zip(&want[1..]) {
+                assert!((x - want).abs() < 1e-7, "{name}: {x} {want}");
+            }
         }
     }
 }
