@@ -111,7 +111,8 @@ pub enum ScanError {
     /// A step runs a reverse pass itself, on a tape whose passes do not nest. Scans on a tape record such steps
     /// directly.
     #[error(
-        "scan: a step runs a reverse pass, so it cannot run again inside of one, as {policy} would",
+        "scan: a step runs a reverse pass, so it cannot run again inside of one, as {policy} would: take the derivative \
+         in the step by forward mode (`jvp`, `jacfwd`), or write it out",
         policy = short(.policy)
     )]
     ReversePass {

@@ -26,8 +26,9 @@
 //! ```
 //!
 //! Derivatives of a minimum with respect to parameters of the function are those of a root of its gradient: call
-//! [`root`](burn_t4a::ext::scan::root) with the minimum as the initial value. Reverse passes do not nest in Burn 0.21, so
-//! the gradient inside of `root` is taken in forward mode, or written by hand.
+//! [`root`](burn_t4a::ext::scan::root) with the minimum as the initial value. Reverse passes do not nest in Burn 0.21: if the
+//! gradient inside of `root` is taken by `grad`, the rule keeps a matrix, for at most 256 variables; in forward mode, or
+//! written by hand, it may have any number of them.
 //!
 //! ```
 //! use burn::backend::Autodiff;

@@ -16,7 +16,8 @@ use super::options::{Memory, Options, ScanReport};
 use super::span::{Cotangents, Span};
 use super::steps::{Flat, FlatBody, Steps};
 use super::tape::{
-    Ends, Tape, all_above, back_from_start, count, is_tracked, joined, recorded, scan_on_tape, step,
+    Ends, Tape, all_above, all_below, back_from_start, count, is_tracked, joined, recorded,
+    scan_on_tape, step,
 };
 use crate::error::{Result, ScanError, ScanPath};
 use crate::schedule::Policy;
@@ -124,6 +125,24 @@ pub(super) fn below_steps<T: Tape<Kind: Sync>>(
     let own = steps.clone();
     let body = move |consts: Flat<T::Below>, carry, x| {
         step(&own, kind, &all_above(consts, kind), carry, x, &policy)
+    };
+    let Steps { length, reverse, .. } = *steps;
+    Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
+}
+
+/// As [`below_steps`], for steps that may run reverse passes of their own, and do not run inside of one.
+pub(super) fn steps_with_passes<T: Tape<Kind: Sync>>(
+    steps: &Steps<T>,
+    kind: T::Kind,
+) -> Steps<T::Below> {
+    let own = steps.clone();
+    let body = move |consts: Flat<T::Below>, carry, x| {
+        let [consts, carry, x] = [consts, carry, x].map(|all| all_above::<T>(all, kind));
+        let (next, y) = own.step(&consts, carry, x)?;
+        match next.iter().chain(&y).any(is_tracked) {
+            true => Err(ScanError::Captured { policy: "the implicit rule".into() }),
+            false => Ok((all_below(next), all_below(y))),
+        }
     };
     let Steps { length, reverse, .. } = *steps;
     Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }

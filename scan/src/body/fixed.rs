@@ -7,18 +7,22 @@
 //!
 //! Nothing of the iteration is kept. Both converge if the spectral radius of ∂f/∂x is below 1 at the solution, as fast as its
 //! powers decrease.
+//!
+//! A step that runs a reverse pass of its own cannot run inside of another one. Its derivatives are computed in the forward pass,
+//! as a matrix by one reverse pass for each number of x, of which there are at most [`DENSE`].
 
 use std::sync::Arc;
 
+use t4a_diff::array::Shape;
 use t4a_diff::{Array, Value};
 use t4a_tensor::DType;
 
-use super::below::below_steps;
+use super::below::{below_steps, steps_with_passes};
 use super::broyden::Inverse;
 use super::span::{Cotangents, Span};
 use super::steps::{Flat, Steps};
 use super::tape::{
-    Ends, Tape, above, all_above, all_below, below, count, is_tracked, joined, recorded,
+    Ends, Tape, above, all_above, all_below, below, count, is_tracked, joined, parted, recorded,
 };
 use crate::error::{Result, ScanError};
 use crate::schedule::Policy;
@@ -162,18 +166,128 @@ pub fn fixed_point_below_tape<T: Tape<Kind: Sync>>(
     let all = consts.iter().chain(&init);
     let Some(kind) = all.filter_map(Value::as_float).map(T::kind).next() else { return Ok(init) };
     let init: Flat<T> = init.into_iter().map(|x| above(below(x), kind)).collect();
-    if !consts.iter().any(is_tracked) {
-        let steps = below_steps(&steps, kind, Policy::Sqrt);
-        let x = solve(steps, all_below(consts), all_below(init), &settings)?;
+    let tracked: Vec<bool> = consts.iter().map(is_tracked).collect();
+    if !tracked.contains(&true) {
+        let x =
+            solve(steps_with_passes(&steps, kind), all_below(consts), all_below(init), &settings)?;
         return Ok(all_above(x, kind));
     }
-    let forward = |like: T, [consts, init, _]: [Flat<T::Below>; 3]| {
-        let kind = like.kind();
-        let x = solve(below_steps(&steps, kind, Policy::Sqrt), consts.clone(), init, &settings)?;
-        Ok((x.clone(), Solved { steps, kind, consts, x, settings, solve }))
+    let forward = |_: T, [consts, init, _]: [Flat<T::Below>; 3]| {
+        let own = below_steps(&steps, kind, Policy::Sqrt);
+        let numbers: usize = init.iter().map(|x| count(&x.shape())).sum();
+        match solve(own, consts.clone(), init.clone(), &settings) {
+            Err(ScanError::ReversePass { .. }) if (1..=DENSE).contains(&numbers) => {
+                let own = steps_with_passes(&steps, kind);
+                let x = solve(own, consts.clone(), init, &settings)?;
+                let [of_x, of_consts] = matrices(&steps, kind, &consts, &x, &tracked)?;
+                let shapes = consts.iter().zip(&tracked).filter(|(_, tracked)| **tracked);
+                let shapes = shapes.map(|(x, _)| x.shape()).collect();
+                Ok((
+                    x,
+                    SolutionRule::Dense(Linearised { of_x, of_consts, shapes, settings, solve }),
+                ))
+            }
+            x => {
+                let x = x?;
+                Ok((
+                    x.clone(),
+                    SolutionRule::Steps(Solved { steps, kind, consts, x, settings, solve }),
+                ))
+            }
+        }
     };
     let all = [consts, init, Vec::new()];
-    Ok(recorded(all, Policy::Sqrt, forward, Solved::back)?[0].clone())
+    Ok(recorded(all, Policy::Sqrt, forward, SolutionRule::back)?[0].clone())
+}
+
+/// Most numbers of a solution for which a matrix is kept.
+const DENSE: usize = 256;
+
+/// The reverse rule of a solution.
+enum SolutionRule<T: Tape, S> {
+    Steps(Solved<T, S>),
+    Dense(Linearised<T::Below, S>),
+}
+
+impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> SolutionRule<T, S> {
+    /// Cotangents of the tracked consts, packed.
+    fn back(self, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
+        match self {
+            Self::Steps(solved) => solved.back(ends, cotangent),
+            Self::Dense(linearised) => linearised.back(cotangent),
+        }
+    }
+}
+
+/// A step as a linear map near the solution, on all numbers of x in one row.
+struct Linearised<A: Array, S> {
+    /// Derivative by x: a row for each number of the result.
+    of_x: A,
+    /// Derivative by the tracked consts.
+    of_consts: A,
+    /// Shapes of the tracked consts.
+    shapes: Vec<Shape>,
+    settings: FixedPoint,
+    solve: S,
+}
+
+/// The arrays of these shapes in one flat array.
+fn shaped<A: Array>(flat: A, shapes: &[Shape]) -> Vec<A> {
+    let all = parted(flat, shapes.to_vec()).into_iter().zip(shapes);
+    all.map(|(x, shape)| x.reshape(shape)).collect()
+}
+
+/// Derivatives of a step by x and by the tracked consts, as matrices.
+///
+/// # Errors
+/// Those of the step.
+fn matrices<T: Tape>(
+    steps: &Steps<T>,
+    kind: T::Kind,
+    consts: &[Value<T::Below>],
+    x: &[Value<T::Below>],
+    tracked: &[bool],
+) -> Result<[T::Below; 2]> {
+    let shapes = || x.iter().map(Value::shape).collect::<Vec<_>>();
+    let n: usize = shapes().iter().map(|shape| count(shape)).sum();
+    let row = |all: Vec<Option<T::Below>>, like: &[&Value<T::Below>]| {
+        let fill = |(g, x): (Option<T::Below>, &&Value<T::Below>)| {
+            g.unwrap_or_else(|| x.zeros(&x.shape()).float().clone())
+        };
+        let row = joined(all.into_iter().zip(like).map(fill).collect());
+        row.reshape(&[1, count(&row.shape())])
+    };
+    let wanted: Vec<&Value<T::Below>> =
+        consts.iter().zip(tracked).filter(|(_, tracked)| **tracked).map(|(x, _)| x).collect();
+    let (mut of_x, mut of_consts) = (Vec::new(), Vec::new());
+    for k in 0..n {
+        let unit = x[0].float().full(&[1], 1.0).embed(0, k, 1, n);
+        let unit = shaped(unit, &shapes()).into_iter().map(Value::Float).collect();
+        let found = cotangents(steps, kind, consts.to_vec(), x.to_vec(), unit)?;
+        of_x.push(row(found.carry, &x.iter().collect::<Vec<_>>()));
+        let found = found.consts.into_iter().zip(tracked).filter(|(_, tracked)| **tracked);
+        of_consts.push(row(found.map(|(g, _)| g).collect(), &wanted));
+    }
+    Ok([of_x, of_consts].map(|rows| T::Below::cat(&rows, 0)))
+}
+
+impl<A: Array, S: SolveBelow<A>> Linearised<A, S> {
+    /// Cotangents of the tracked consts, packed.
+    fn back(self, cotangent: A) -> Result<A> {
+        let n = count(&cotangent.shape());
+        let body = move |all: Flat<A>, u: Flat<A>, _| {
+            let u = u[0].float().reshape(&[1, n]).matmul(all[0].float()).reshape(&[n]);
+            Ok((vec![Value::Float(u.add(all[1].float()))], Vec::new()))
+        };
+        let paths = Arc::new(vec!["the cotangent".to_owned()]);
+        let back = Steps { body: Arc::new(body), length: 1, reverse: false, paths };
+        let given = Value::Float(cotangent.reshape(&[n]));
+        let all = vec![Value::Float(self.of_x), given.clone()];
+        let u = (self.solve)(back, all, vec![given], &self.settings)?;
+        let of_consts = u[0].float().reshape(&[1, n]).matmul(&self.of_consts);
+        let of_consts = of_consts.reshape(&[count(&of_consts.shape())]);
+        Ok(joined(shaped(of_consts, &self.shapes)))
+    }
 }
 
 /// Everything that the rule needs.

@@ -7,7 +7,8 @@
 //!
 //! On a tape each is one node, whose reverse pass runs the loop, or the selected branch, once more. If the backend below runs
 //! bodies as programs, this second run stores all carries, and a reverse sweep visits them from the last one to the first;
-//! otherwise the loop is recorded as a scan.
+//! otherwise the loop is recorded as a scan. Steps that run a reverse pass of their own cannot run again inside of one: such a
+//! loop or branch is executed on the tape itself.
 
 use std::sync::Arc;
 
@@ -118,9 +119,22 @@ pub fn iterate_on_tape<T: Tape<Kind: Sync>>(
     options: &Options,
     run: impl Fn(Repeated<T::Below>, [Flat<T::Below>; 3]) -> Result<Flat<T::Below>>,
 ) -> Result<Flat<T>> {
+    match iterate_as_scan(&repeated, consts.clone(), init.clone(), options, run) {
+        Err(ScanError::ReversePass { .. }) => iterate(&repeated, &consts, init, Vec::new()),
+        outcome => outcome,
+    }
+}
+
+fn iterate_as_scan<T: Tape<Kind: Sync>>(
+    repeated: &Repeated<T>,
+    consts: Flat<T>,
+    init: Flat<T>,
+    options: &Options,
+    run: impl Fn(Repeated<T::Below>, [Flat<T::Below>; 3]) -> Result<Flat<T::Below>>,
+) -> Result<Flat<T>> {
     let mut all = consts.iter().chain(&init);
     let Some(like) = all.find_map(Value::as_float) else {
-        return iterate(&repeated, &consts, init, Vec::new());
+        return iterate(repeated, &consts, init, Vec::new());
     };
     let (kind, tracked) = (like.kind(), consts.iter().chain(&init).any(is_tracked));
     let below = repeated.below_tape(kind);
@@ -132,7 +146,7 @@ pub fn iterate_on_tape<T: Tape<Kind: Sync>>(
     let last = run(below.counted(), [of_consts, of_init, Vec::new()])?;
     let length = number("the number of steps", &last[init.len()..])?.cast(DType::I64)?;
     let length = length.typed::<i64>()?.to_vec()?[0];
-    let steps = Steps { length: usize::try_from(length).unwrap_or(0), ..repeated.body };
+    let steps = Steps { length: usize::try_from(length).unwrap_or(0), ..repeated.body.clone() };
     let [last, _] = scan_on_tape(steps, consts, init, Vec::new(), options)?;
     Ok(last)
 }
@@ -184,6 +198,18 @@ impl<A: Array, F> IterateBelow<A> for F where
 /// # Errors
 /// Those of `run`; `Captured`, `DTypes`.
 pub fn iterate_below_tape<T: Tape<Kind: Sync>>(
+    repeated: Repeated<T>,
+    consts: Flat<T>,
+    init: Flat<T>,
+    run: impl IterateBelow<T::Below>,
+) -> Result<Flat<T>> {
+    match iterate_as_node(repeated.clone(), consts.clone(), init.clone(), run) {
+        Err(ScanError::ReversePass { .. }) => iterate(&repeated, &consts, init, Vec::new()),
+        outcome => outcome,
+    }
+}
+
+fn iterate_as_node<T: Tape<Kind: Sync>>(
     repeated: Repeated<T>,
     consts: Flat<T>,
     init: Flat<T>,
@@ -287,6 +313,18 @@ impl<A: Array, F> SwitchBelow<A> for F where
 /// # Errors
 /// Those of `run`; `Captured`, `DTypes`.
 pub fn switch_below_tape<T: Tape<Kind: Sync>>(
+    index: Value<T>,
+    branches: Vec<Steps<T>>,
+    operands: Flat<T>,
+    run: impl SwitchBelow<T::Below>,
+) -> Result<Flat<T>> {
+    match switch_as_node(index.clone(), branches.clone(), operands.clone(), run) {
+        Err(ScanError::ReversePass { .. }) => switch(&index, &branches, &operands),
+        outcome => outcome,
+    }
+}
+
+fn switch_as_node<T: Tape<Kind: Sync>>(
     index: Value<T>,
     branches: Vec<Steps<T>>,
     operands: Flat<T>,

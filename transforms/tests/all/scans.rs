@@ -3,10 +3,10 @@
 
 use burn::backend::Autodiff;
 use burn::tensor::{Bool, DType, Int, Tensor, TensorData};
-use burn_t4a::BurnT4a;
 use burn_t4a::ext::scan::{
-    Branch, FixedPoint, Options, ScanBackend, cond, fixed_point, scan, switch, while_loop,
+    Branch, FixedPoint, Options, ScanBackend, cond, fixed_point, root, scan, switch, while_loop,
 };
+use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::{grad, hvp};
 use burn_t4a_transforms::jvp::{Jvp, constant, jvp};
@@ -390,5 +390,70 @@ fn gradients_of_a_compiled_solution_on_a_tape() {
     let got = grad(|a: Tensor<Autodiff<B>, 1>| f.call(a).unwrap(), a).unwrap().into_data();
     for (a, b) in got.iter::<f64>().zip(want.iter::<f64>()) {
         assert!((a - b).abs() <= 1e-10, "{a} and {b}");
+    }
+}
+
+/// The derivative of `¼ x⁴ + ½ x² − a x`, by a tape.
+fn slope<A: ScanBackend>(a: Tensor<A, 1>, x: Tensor<A, 1>) -> Tensor<A, 1> {
+    let energy = |x: Tensor<Autodiff<A>, 1>| {
+        let quadratic = x.clone().powi_scalar(2) * 0.5 - Tensor::from_inner(a) * x.clone();
+        (x.powi_scalar(4) * 0.25 + quadratic).sum()
+    };
+    grad(energy, x).unwrap()
+}
+
+/// The minimum, x³ + x = a, in four ways whose steps call `grad`.
+fn minimum<A: ScanBackend>(way: usize, a: Tensor<A, 1>) -> Tensor<A, 1> {
+    type Row<A> = Tensor<A, 1>;
+    let descend = |a: Row<A>, x: Row<A>| x.clone() - slope(a, x) * 0.2;
+    let settings = FixedPoint { tolerance: 1e-14, ..FixedPoint::default() };
+    let start = a.clone() * 0.5;
+    match way {
+        0 => root(slope, a, start, &settings).unwrap(),
+        1 => fixed_point(descend, a, start, &settings).unwrap(),
+        2 => {
+            let far = |a: Row<A>, x: Row<A>| slope(a, x).abs().max().greater_elem(1e-14);
+            while_loop(far, descend, a, start, &Options::default().limit(300)).unwrap()
+        }
+        _ => {
+            let minimum = move |a: Row<A>| fixed_point(descend, a.clone(), a, &settings).unwrap();
+            cond(a.clone().sum().greater_elem(0.0), minimum, |a: Row<A>| a, a).unwrap()
+        }
+    }
+}
+
+/// Derivatives of solutions and loops whose steps call `grad` themselves: dx/da = 1/(3 x² + 1).
+#[test]
+fn derivatives_of_what_calls_grad() {
+    let row =
+        |x: [f64; 3]| Tensor::<B, 1>::from_data(TensorData::from(x), (&T4aDevice, DType::F64));
+    let near = |name: &str, got: Tensor<B, 1>, want: [f64; 3]| {
+        for (got, want) in got.into_data().iter::<f64>().zip(want) {
+            assert!((got - want).abs() < 1e-9, "{name}: {got} {want}");
+        }
+    };
+    let loss = |way, a: Tensor<Autodiff<B>, 1>| minimum(way, a).sum();
+    for x in [[1.0, 0.3, 0.5], [0.2, -0.4, 0.9]] {
+        let a = || row(x.map(|x: f64| x.powi(3) + x));
+        let want = x.map(|x| 1.0 / (3.0 * x * x + 1.0));
+        for way in 0..4 {
+            near(&format!("{way}: value"), minimum(way, a()), x);
+            near(&format!("{way}: grad"), grad(|a: Tensor<_, 1>| loss(way, a), a()).unwrap(), want);
+            let along = a().ones_like();
+            let (_, t) = jvp(|a: Tensor<Jvp<B>, 1>| minimum(way, a), a(), along).unwrap();
+            near(&format!("{way}: jvp"), t, want);
+        }
+    }
+    for way in 0..4 {
+        let f =
+            |a: Tensor<T, 1>| grad(|a: Tensor<Autodiff<T>, 1>| minimum(way, a).sum(), a).unwrap();
+        let f = compile(f);
+        // Solutions are recorded; loops run eagerly.
+        let f = if way < 2 { f.fullgraph() } else { f };
+        for x in [[1.0, 0.3, 0.5], [0.2, -0.4, 0.9], [1.0, 0.3, 0.5]] {
+            let got = f.call(row(x.map(|x: f64| x.powi(3) + x))).unwrap();
+            near(&format!("{way}: compiled"), got, x.map(|x| 1.0 / (3.0 * x * x + 1.0)));
+        }
+        assert!(way > 1 || f.counters().traces == 1);
     }
 }
