@@ -82,6 +82,30 @@ pub use super::user::{flags, integers};
 /// Operand of an operation on backend `B`.
 pub type Operand<B> = Value<Floats<B>>;
 
+/// A derivative of an operation as one operation; the operands of [`Operations::run_derivative`] depend on it.
+#[derive(Debug)]
+pub enum DerivativeOf<'a, O> {
+    /// Operands, then tangents of those for which `moving` is true; results, then their tangents.
+    Jvp {
+        /// The differentiated operation.
+        op: &'a O,
+        /// For each operand, true if it has a tangent.
+        moving: &'a [bool],
+    },
+    /// Operands, then cotangents of the results for which `given` is true; cotangents of the `wanted` operands.
+    Vjp {
+        /// The differentiated operation.
+        op: &'a O,
+        /// For each result, true if it has a cotangent.
+        given: &'a [bool],
+        /// For each operand, true if its cotangent is a result.
+        wanted: &'a [bool],
+    },
+}
+
+/// Result of [`Operations::run_derivative`].
+pub type DerivativeOutcome<O, A> = Option<Result<Outcome<Floats<A>>, <O as Operation>::Error>>;
+
 /// Evaluation of operations on a backend.
 ///
 /// By default operations run by their portable definitions in Burn's own operations, so another backend needs only
@@ -165,6 +189,19 @@ pub trait Operations: Backend {
         tracked: &[bool],
     ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
         op.jvp(inputs, tracked)
+    }
+
+    /// Runs a derivative rule as one operation on `A`, which is this backend or one above it. `None` if the rule runs by
+    /// its definition on arrays.
+    ///
+    /// A backend that records operations implements it, because rules of factorisations read elements: pivots, gaps of
+    /// spectra. `tracked` marks the operands whose derivatives are needed.
+    fn run_derivative<O: Operation, A: Operations>(
+        _of: DerivativeOf<'_, O>,
+        _inputs: &[Operand<A>],
+        _tracked: &[bool],
+    ) -> DerivativeOutcome<O, A> {
+        None
     }
 
     // Array operations that a backend may override where its own methods are wrong or slow.
@@ -329,6 +366,63 @@ pub(crate) fn by_definition<O: Operation, B: Operations>(
         }
     }
     op.portable(inputs, tracked)
+}
+
+/// [`Operation::vjp`] on tensors of a level above others: one operation if a backend below records, otherwise the
+/// definition of the rule.
+///
+/// # Errors
+/// Errors of the rule.
+pub fn rule_vjp<O: Operation, B: Operations>(
+    op: &O,
+    reverse: &Reverse<'_, Floats<B>>,
+) -> Result<Cotangents<Floats<B>>, O::Error> {
+    let &Reverse { kept, cotangents, hidden, wanted } = reverse;
+    let operands: Option<Vec<Operand<B>>> = kept.inputs().iter().cloned().collect();
+    let Some(mut inputs) = operands.filter(|_| hidden.iter().all(Option::is_none)) else {
+        return op.vjp(reverse);
+    };
+    let given: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
+    inputs.extend(cotangents.iter().flatten().cloned().map(Value::Float));
+    let of = DerivativeOf::Vjp { op, given: &given, wanted };
+    let Some(outcome) = B::run_derivative::<O, B>(of, &inputs, &vec![false; inputs.len()]) else {
+        return op.vjp(reverse);
+    };
+    let mut results = outcome?.results.into_iter();
+    Ok(wanted.iter().map(|&wanted| if wanted { results.next() } else { None }).collect())
+}
+
+/// [`Operation::jvp`] on tensors of a level above others: one operation if a backend below records, otherwise the
+/// definition of the rule.
+///
+/// # Errors
+/// Errors of the rule.
+pub fn rule_jvp<O: Operation, B: Operations>(
+    op: &O,
+    duals: &[Value<Dual<Floats<B>>>],
+    tracked: &[bool],
+) -> Result<Outcome<Dual<Floats<B>>>, O::Error> {
+    let moving: Vec<bool> = duals.iter().map(Value::moves).collect();
+    let tangent = |x: &Value<Dual<Floats<B>>>| match x {
+        Value::Float(x) => x.tangent.clone().map(Value::Float),
+        _ => None,
+    };
+    let mut inputs: Vec<Operand<B>> = duals.iter().map(|x| x.clone().below()).collect();
+    inputs.extend(duals.iter().filter_map(tangent));
+    let mut marked = tracked.to_vec();
+    marked.extend(moving.iter().zip(tracked).filter(|(moves, _)| **moves).map(|(_, t)| *t));
+    let of = DerivativeOf::Jvp { op, moving: &moving };
+    let Some(outcome) = B::run_derivative::<O, B>(of, &inputs, &marked) else {
+        return op.jvp(duals, tracked);
+    };
+    let Outcome { mut results, extra, .. } = outcome?;
+    let tangents = results.split_off(results.len() / 2);
+    let duals = results.into_iter().zip(tangents).map(|(y, t)| Dual::new(y, t));
+    Ok(Outcome {
+        results: duals.collect(),
+        hidden: Vec::new(),
+        extra: extra.into_iter().map(|x| x.dual(None)).collect(),
+    })
 }
 
 /// Checks the operands and runs the operation.

@@ -102,7 +102,7 @@ pub enum OperationError {
 
 impl OperationError {
     /// Converts to the error type of an operation that [`AnyOperation`] holds.
-    fn into_of<O: Operation>(self) -> O::Error {
+    pub fn into_of<O: Operation>(self) -> O::Error {
         fn find<E: 'static>(error: impl Any) -> Option<E> {
             (Box::new(error) as Box<dyn Any>).downcast().ok().map(|error| *error)
         }

@@ -5,13 +5,15 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend};
-use t4a_diff::{Array, Dual, Kept, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Dual, Kept, Operation, Outcome, Reverse, Value};
 use t4a_einsum::EinsumError;
 use t4a_tensor::route::Route;
 
 use super::{Handed, InputMeta, Tracked, constant, is_tracked, primitive, record};
 use crate::boundary::accept;
-use crate::ext::operation::{Kernel, Meta, Operand, Operations};
+use crate::ext::operation::{
+    DerivativeOf, DerivativeOutcome, Kernel, Meta, Operand, Operations, rule_jvp, rule_vjp,
+};
 use crate::ext::primitive::{Bools, Floats, Indices, SemiringArray};
 
 impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
@@ -38,7 +40,15 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
         recorded::<O, B, C>(op, inputs, tracked)
     }
 
-    /// On `B` if nothing is tracked; otherwise by the rule in the vocabulary, which Burn records.
+    /// The rule on tracked tensors, which Burn records.
+    fn vjp<O: Operation>(
+        op: &O,
+        reverse: &Reverse<'_, Floats<Self>>,
+    ) -> Result<Cotangents<Floats<Self>>, O::Error> {
+        rule_vjp(op, reverse)
+    }
+
+    /// On `B` if nothing is tracked; otherwise the rule on tracked tensors, which Burn records.
     fn jvp<O: Operation>(
         op: &O,
         inputs: &[Value<Dual<Floats<Self>>>],
@@ -49,7 +59,7 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
             _ => [None, None],
         };
         if inputs.iter().flat_map(floats).flatten().any(|x| is_tracked::<B, C>(&x)) {
-            return op.jvp(inputs, tracked);
+            return rule_jvp(op, inputs, tracked);
         }
         let inner = |x: &Floats<Self>| Floats(Self::inner(x.0.clone()));
         let below = |x: Dual<Floats<Self>>| Dual {
@@ -64,6 +74,14 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
         let value = |x: Value<Dual<Floats<B>>>| Ok(x.map(above, |x| Indices(x.0), |x| Bools(x.0)));
         let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
         B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
+    }
+
+    fn run_derivative<O: Operation, A: Operations>(
+        of: DerivativeOf<'_, O>,
+        inputs: &[Operand<A>],
+        tracked: &[bool],
+    ) -> DerivativeOutcome<O, A> {
+        B::run_derivative(of, inputs, tracked)
     }
 
     fn has_kernel(kernel: Kernel, inputs: &[Meta]) -> bool {

@@ -155,6 +155,10 @@ impl Operation for Jvp {
         self.op.check_second_order()
     }
 
+    fn is_on_host(&self) -> bool {
+        self.op.is_on_host()
+    }
+
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let (own, tangents) = differ.split_at(self.moving.len());
         // A tangent has the shape of its operand, so both have the batch axis or neither has it.

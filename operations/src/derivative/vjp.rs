@@ -250,6 +250,10 @@ impl Operation for Vjp {
         self.op.check_second_order()
     }
 
+    fn is_on_host(&self) -> bool {
+        self.op.is_on_host()
+    }
+
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let (own, behind) = differ.split_at(self.wanted.len());
         // Every result has the batch axis, so every cotangent and every wanted operand must have it.

@@ -182,6 +182,11 @@ impl Operation for ByMatrix {
         kernels_of(self.metas(inputs).map(|x| op.kernels(&x)))
     }
 
+    /// As [`Linalg`].
+    fn is_on_host(&self) -> bool {
+        true
+    }
+
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         let op = self.linalg();
         let all = self.inputs(inputs.iter().map(|x| x.float().clone()));

@@ -67,6 +67,7 @@ mod export;
 #[allow(unsafe_code)]
 mod fuse;
 pub mod graph;
+mod host_operation;
 mod key;
 mod methods;
 mod operation;

@@ -1,17 +1,24 @@
 //! Operations defined outside of Burn's traits: each is one instruction, and so is its reverse rule.
+//!
+//! A forward rule is recorded as array operations, which fused groups and exports can read. The rules of factorisations
+//! read elements of intermediate values (pivots, gaps of spectra), so each of them is one instruction too. Derivatives of
+//! these rules are operations of the table as well: [`HostOperation`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use burn_backend::{Backend, Shape};
 use burn_t4a::ext::operation::{
-    Cotangents, Operand, Operation, Operations, Outcome, Reverse, Value,
+    Cotangents, DerivativeOf, DerivativeOutcome, Dual, Operand, Operation, Operations, Outcome,
+    Reverse, Value,
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
+use t4a_operations::{Jvp, OperationError, Vjp};
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
 use crate::call::{Call, Results};
+use crate::host_operation::HostOperation;
 use crate::recording::{Execute, Frame, NestedPrograms};
 use crate::tensor::{AnyPrimitive, FloatKind, TracedTensor};
 
@@ -80,6 +87,46 @@ fn flatten<B: Operations>(
     all.extend(outcome.results.into_iter().chain(outcome.hidden).map(|x| AnyPrimitive::Float(x.0)));
     all.extend(outcome.extra.into_iter().map(any));
     counts
+}
+
+/// For each result, hidden value and extra value of an outcome, true if it has a tangent.
+struct TangentMasks {
+    results: Vec<bool>,
+    hidden: Vec<bool>,
+    extra: Vec<bool>,
+}
+
+/// Splits an operand into its value and its tangent.
+fn halves<B: Operations>(x: Value<Dual<Floats<B>>>) -> [Option<Operand<B>>; 2] {
+    let tangent = match &x {
+        Value::Float(x) => x.tangent.clone().map(Value::Float),
+        _ => None,
+    };
+    [Some(x.below()), tangent]
+}
+
+/// Appends the tensors of an outcome with tangents to `all`: each value, and its tangent if it has one.
+fn flatten_duals<B: Operations>(
+    outcome: Outcome<Dual<Floats<B>>>,
+    all: &mut Vec<AnyPrimitive<B>>,
+) -> TangentMasks {
+    let mut append = |values: Vec<Value<Dual<Floats<B>>>>| -> Vec<bool> {
+        let moving = values.iter().map(Value::moves).collect();
+        all.extend(values.into_iter().flat_map(halves).flatten().map(any));
+        moving
+    };
+    let floats = |values: Vec<Dual<Floats<B>>>| values.into_iter().map(Value::Float).collect();
+    TangentMasks {
+        results: append(floats(outcome.results)),
+        hidden: append(floats(outcome.hidden)),
+        extra: append(outcome.extra),
+    }
+}
+
+fn dual<B: Operations>(all: &mut Results<B>, moves: bool) -> Value<Dual<Floats<Traced<B>>>> {
+    let x = value(all.any());
+    let tangent = moves.then(|| float(all));
+    x.dual(tangent)
 }
 
 fn float<B: Operations>(all: &mut Results<B>) -> Floats<Traced<B>> {
@@ -170,5 +217,62 @@ impl<B: Operations> Operations for Traced<B> {
         };
         let mut all = pending.finish(all, step);
         Ok(form.into_iter().map(|given| given.then(|| float(&mut all))).collect())
+    }
+
+    /// One instruction if the rule reads elements; otherwise the array operations of its definition.
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        if !op.is_on_host() {
+            return op.jvp(inputs, tracked);
+        }
+        let mut call = Call::new(op.name());
+        let moving: Vec<bool> = inputs.iter().map(Value::moves).collect();
+        inputs.iter().cloned().flat_map(halves).flatten().for_each(|x| operand(&mut call, &x));
+        let (op, tracked) = (op.clone(), tracked.to_vec());
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
+            let mut places = 0..;
+            let mut next = || value(frame.any(places.next().unwrap_or_default()));
+            let one = |&moves: &bool| {
+                let x = next();
+                x.dual(moves.then(|| next().float().clone()))
+            };
+            let inputs: Vec<Value<Dual<Floats<B>>>> = moving.iter().map(one).collect();
+            Ok::<_, O::Error>(flatten_duals(B::jvp(&op, &inputs, &tracked)?, out))
+        };
+        let (moving, all, pending) = call.record(&run)?;
+        let step = move || -> Arc<dyn Execute<B>> {
+            let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
+                run(frame, out).map(|_| ()).map_err(|error| error.to_string())
+            };
+            Arc::new(Function { run })
+        };
+        let mut all = pending.finish(all, step);
+        let mut floats = |moving: Vec<bool>| -> Vec<Dual<Floats<Self>>> {
+            moving.into_iter().map(|moves| dual(&mut all, moves).float().clone()).collect()
+        };
+        let (results, hidden) = (floats(moving.results), floats(moving.hidden));
+        let extra = moving.extra.into_iter().map(|moves| dual(&mut all, moves)).collect();
+        Ok(Outcome { results, hidden, extra })
+    }
+
+    /// Rules that read elements are operations of their own.
+    fn run_derivative<O: Operation, A: Operations>(
+        of: DerivativeOf<'_, O>,
+        inputs: &[Operand<A>],
+        tracked: &[bool],
+    ) -> DerivativeOutcome<O, A> {
+        let (DerivativeOf::Jvp { op, .. } | DerivativeOf::Vjp { op, .. }) = of;
+        let HostOperation(any) = HostOperation::of(op)?;
+        let derivative = match of {
+            DerivativeOf::Jvp { moving, .. } => Jvp::new(any, moving.to_vec()).map(Into::into),
+            DerivativeOf::Vjp { given, wanted, .. } => {
+                Vjp::new(any, given.to_vec(), wanted.to_vec()).map(Into::into)
+            }
+        };
+        let run = |op| A::run(&HostOperation(op), inputs, tracked);
+        Some(derivative.and_then(run).map_err(OperationError::into_of::<O>))
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! run    B::jvp on duals if an operand has a tangent, else B::run
-//! vjp    B::vjp if nothing has a tangent; else the portable rule, on tensors with tangents
-//! jvp    B::jvp if nothing has a tangent of this level; else the portable rule, on duals of such tensors
+//! vjp    B::vjp if nothing has a tangent; else the rule on tensors with tangents
+//! jvp    B::jvp if nothing has a tangent of this level; else the rule on duals of such tensors
 //! ```
 
 use burn_backend::Backend;
 use burn_t4a::ext::operation::{
-    Array, Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
+    Array, Cotangents, DerivativeOf, DerivativeOutcome, Dual, Operand, Operation, Operations,
+    Outcome, Reverse, Value, rule_jvp, rule_vjp,
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
 use burn_t4a::ext::scan::{
@@ -54,7 +55,7 @@ impl<B: Operations> Operations for Jvp<B> {
         let (cotangents, hidden): (Vec<_>, Vec<_>) = (all(cotangents), all(hidden));
         if !still.get() {
             op.check_second_order()?;
-            return op.vjp(reverse);
+            return rule_vjp(op, reverse);
         }
         let lower = Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted };
         Ok(B::vjp(op, &lower)?.into_iter().map(|x| x.map(constant)).collect())
@@ -71,7 +72,7 @@ impl<B: Operations> Operations for Jvp<B> {
         };
         if inputs.iter().any(inner) {
             op.check_second_order()?;
-            return op.jvp(inputs, tracked);
+            return rule_jvp(op, inputs, tracked);
         }
         let lower = |x: &Upper<B>| Floats(x.0.primal.clone());
         let enter = |x: Dual<Upper<B>>| Dual {
@@ -87,6 +88,14 @@ impl<B: Operations> Operations for Jvp<B> {
         };
         let value = |x: Value<Dual<Floats<B>>>| x.map(leave, |x| Indices(x.0), |x| Bools(x.0));
         B::jvp(op, &inputs, tracked)?.try_map(|x| Ok(value(x)), |x| Ok(leave(x)))
+    }
+
+    fn run_derivative<O: Operation, A: Operations>(
+        of: DerivativeOf<'_, O>,
+        inputs: &[Operand<A>],
+        tracked: &[bool],
+    ) -> DerivativeOutcome<O, A> {
+        B::run_derivative(of, inputs, tracked)
     }
 }
 

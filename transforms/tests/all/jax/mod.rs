@@ -18,6 +18,9 @@ use burn_t4a_transforms::vmap::{Vmap, vmap};
 use jax_numbers as jax;
 
 #[rustfmt::skip]
+mod factorisation_numbers;
+mod factorisations;
+#[rustfmt::skip]
 mod jax_numbers;
 
 type B = BurnT4a;

@@ -11,7 +11,8 @@ mod form;
 
 use burn_backend::{Backend, Shape, TensorMetadata};
 use burn_t4a::ext::operation::{
-    Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
+    Cotangents, DerivativeOf, DerivativeOutcome, Dual, Operand, Operation, Operations, Outcome,
+    Reverse, Value,
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
 use burn_t4a::ext::scan::{
@@ -168,6 +169,14 @@ impl<B: Operations> Operations for Vmap<B> {
                 })
                 .collect(),
         })
+    }
+
+    fn run_derivative<O: Operation, A: Operations>(
+        of: DerivativeOf<'_, O>,
+        inputs: &[Operand<A>],
+        tracked: &[bool],
+    ) -> DerivativeOutcome<O, A> {
+        B::run_derivative(of, inputs, tracked)
     }
 }
 
