@@ -19,7 +19,7 @@ const FACES: [&[&str]; 2] = [
 const FOR_BACKENDS: [(&str, &[&str]); 12] = [
     ("face/backend/saved.rs", &[]),
     ("face/backend/slot.rs", &[]),
-    ("face/ext/operation.rs", &["definition_route"]),
+    ("face/ext/operation.rs", &["definition_route", "rule_vjp", "rule_jvp"]),
     ("face/ext/tape/passes.rs", &["released"]),
     ("face/ext/tree.rs", &["dtype", "with_unit_axes", "any", "take"]),
     ("burn-022/ext/src/user.rs", &["integers", "flags"]),

@@ -314,10 +314,12 @@ impl<M: Matrices> Factors<M> {
         [u, Part::Real(self.s.detached()), v]
     }
 
-    /// Operands of a [`Spectral`] operation on the carrier, these factors and `x`.
+    /// Operands of a [`Spectral`] operation on the carrier, these factors and `x`. The operation does not use derivatives
+    /// of the factors, but its rules do, on the levels below: a third derivative needs them.
     pub(crate) fn parts(&self, carrier: Carrier<'_, M>, x: Part<M>) -> Vec<Part<M>> {
+        let Self { u, s, v, .. } = self.clone();
         let carrier = [Part::Full(carrier.a.clone()), Part::Real(carrier.w.clone()), x];
-        carrier.into_iter().chain(self.detached()).collect()
+        carrier.into_iter().chain([Part::Full(u), Part::Real(s), Part::Full(v)]).collect()
     }
 
     /// Returns an error for directions that split tied values, or move values off zero. The rules of factorisations

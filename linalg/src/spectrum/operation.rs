@@ -10,7 +10,8 @@ use crate::idle::Idle;
 use crate::operation::{Over, Part, PartKind, given, zeros};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
-/// Operation for second derivatives. The factors `U`, `S`, `V` among the operands are constants.
+/// Operation for second derivatives. The factors `U`, `S`, `V` among the operands count as constants: their derivatives
+/// follow from that of `A`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -269,8 +270,9 @@ impl SpectralOperation {
             let own = tangents.by_ref().take(kind.arrays(self.complex)).collect();
             moving.push(given::<A, M>(*kind, own)?);
         }
-        let values = write(self.op.value(&parts)?)?;
-        let pairs = values.into_iter().zip(write(self.op.jvp(&parts, &moving)?)?);
+        let values: Vec<Value<A>> = inputs.iter().map(|x| x.clone().below()).collect();
+        let values = A::apply(self, &values, &vec![false; values.len()])?.results.into_iter();
+        let pairs = values.zip(write(self.op.jvp(&parts, &moving)?)?);
         Ok(Outcome::new(pairs.map(|(value, tangent)| Dual::new(value, tangent)).collect()))
     }
 }

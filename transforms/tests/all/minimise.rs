@@ -93,7 +93,7 @@ fn named<A: Backend>(name: &str, x: Tensor<A, 1>) -> Tensor<A, 1> {
 
 #[test]
 fn minima_are_those_of_scipy() {
-    let settings = Minimise { tolerance: 1e-10, ..Minimise::default() };
+    let settings = Minimise { tolerance: 1e-10, steps: 2000, ..Minimise::default() };
     for (name, start, want) in [
         ("beale", of(&[1.0, 0.8], [2]), scipy::BEALE),
         ("wood", of(&[-3.0, -1.0, -3.0, -1.0], [4]), scipy::WOOD),

@@ -4,7 +4,7 @@
 use burn::backend::Autodiff;
 use burn::tensor::{Bool, DType, Int, Tensor, TensorData};
 use burn_t4a::ext::scan::{
-    Branch, FixedPoint, Options, ScanBackend, cond, fixed_point, root, scan, switch, while_loop,
+    Branch, FixedPoint, Options, ScanBackend, cond, fixed_point, scan, switch, while_loop,
 };
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::{Traced, compile};
@@ -409,7 +409,7 @@ fn minimum<A: ScanBackend>(way: usize, a: Tensor<A, 1>) -> Tensor<A, 1> {
     let settings = FixedPoint { tolerance: 1e-14, ..FixedPoint::default() };
     let start = a.clone() * 0.5;
     match way {
-        0 => root(slope, a, start, &settings).unwrap(),
+        0 => burn_t4a::ext::scan::root(slope, a, start, &settings).unwrap(),
         1 => fixed_point(descend, a, start, &settings).unwrap(),
         2 => {
             let far = |a: Row<A>, x: Row<A>| slope(a, x).abs().max().greater_elem(1e-14);

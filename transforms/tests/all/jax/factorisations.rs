@@ -182,11 +182,17 @@ fn each(check: impl Fn(&str, [[&'static [f64]; 2]; 5])) {
 
 #[test]
 fn without_a_recording() {
-    each(|case, [values, _, _, products, _]| {
+    each(|case, [values, _, _, products, thirds]| {
         for (k, seed) in [1, 4].into_iter().enumerate() {
             let (x, v) = (|| wave::<B, 2>(seed, [3, 3]), || wave(7, [3, 3]));
             near(case, numbers(results(case, x())), values[k]);
             near(case, numbers(product(case, x(), v())), products[k]);
+            near(case, numbers(third(case, x(), v())), thirds[k]);
+            let along = |x: Square<Autodiff<B>>| {
+                let v = Tensor::from_inner(v());
+                (product(case, x, v.clone()) * v).sum()
+            };
+            near(case, numbers(grad(along, x()).unwrap()), thirds[k]);
         }
     });
 }
