@@ -91,7 +91,7 @@ fn routes_name_the_schedule() {
     assert_eq!(path(&[40, 20, 20]), Path::LinalgSequential);
     assert_eq!(path(&[0, 5, 5]), Path::Empty);
     let large = if parallel::threads() > 1 { Path::LinalgParallel } else { Path::LinalgSequential };
-    assert_eq!(path(&[260, 260]), large);
+    assert_eq!(path(&[300, 300]), large);
 }
 
 for_all_dtypes! {

@@ -215,7 +215,7 @@ fn factor<T: LinalgScalar>(
         shape.batch,
         slots,
         // The columns beyond the leading square form a triangular system.
-        Work::columns(n.saturating_sub(m), flops(&[m, n, k])),
+        Work::columns(n.saturating_sub(m), flops(&[m, n, k]) / 3 * 2),
         |par| {
             let memory = (!full_pivoting && !small).then(|| T::lu_scratch(m, n, par));
             Ok((memory, filled(0, 2 * m)?, filled(0, n)?))

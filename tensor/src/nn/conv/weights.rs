@@ -5,11 +5,14 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{PAST, places, taps, windows};
+use super::grid::{PAST, PhaseGrid, places, taps, windows};
 use super::parts::{in_a_row, weight_in_parts};
 use super::shifted::worthwhile;
 use super::strips::{Size, Strips};
-use super::sums::{CHANNELS, DotsTogether, IsFinite, LANES, SLACK, abreast, vector, widest};
+use super::sums::{
+    CHANNELS, DotsTogether, IsFinite, LANES, SIDE, SLACK, WINDOW_LANES, WindowDots, WindowSum,
+    abreast, vector, widest, window,
+};
 use crate::error::Result;
 use crate::output::{Filled, parts_mut, share, share_with};
 use crate::route::{Path, Route};
@@ -48,6 +51,8 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
         let taps = part.channels.len() * k;
         let mut partial = [T::ZERO; LANES];
         let pieces = part.images.len() * strips.count();
+        // Elements between lines remain zero as long as the lines have the same places.
+        let mut places = None;
         for first in (0..pieces).step_by(together) {
             // Image and strip of every piece.
             let piece = |i: usize| {
@@ -66,12 +71,14 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
                 grid.spread(planes.map(|plane| &plane[strip.x.clone()]), strip.size, at, src);
             }
             let last = strips.nth(piece(count - 1).1).y;
-            let run = grid.linear([(count - 1) * apart + last[0] - 1, last[1] - 1, last[2]]);
-            let run = run.next_multiple_of(SLACK);
+            let end = grid.linear([(count - 1) * apart + last[0] - 1, last[1] - 1, last[2]]);
+            let run = end.next_multiple_of(SLACK);
+            if places.replace(end) != Some(end) {
+                lines.fill(T::ZERO);
+            }
             for from in (0..g.o).step_by(CHANNELS) {
                 let rows = CHANNELS.min(g.o - from);
                 let lines = &mut lines[..CHANNELS * run];
-                lines.fill(T::ZERO);
                 for (r, lines) in lines.chunks_exact_mut(run).take(rows).enumerate() {
                     for i in 0..count {
                         let (image, strip) = piece(i);
@@ -149,6 +156,67 @@ pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> 
     Ok(w.with_route(Route::native(Path::Fused)))
 }
 
+/// The weight of few channels per group for windows of 3 × 3 adjacent elements, of which the first one is at `first` of the
+/// grid, with registers of 512 bits; NaN if an element multiplied by the zeros after lines of y is not finite.
+fn of_windows<T: Float>(
+    x: &Tensor<T>,
+    y: &Tensor<T>,
+    g: &Geometry,
+    grid: &PhaseGrid,
+    first: usize,
+) -> Result<Tensor<T>> {
+    let [x_plane, k, y_plane] = g.planes();
+    let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
+    // The last columns are copied to lines of one block.
+    let (width, block) = (g.y[2], widest::<T>());
+    let whole = width / block * block;
+    let padded = if whole < width { g.y[1] * block } else { 0 };
+    let mut w = Tensor::<T>::zeros(&g.w_shape())?;
+    let tasks = parts_mut(w.as_mut_slice()?, g.groups * g.o);
+    let scratch = || {
+        let src = Filled::new(g.c * grid.len() + PAST, T::ZERO)?;
+        Ok((src, Filled::new(padded, T::ZERO)?, Filled::new(g.c * WINDOW_LANES, T::ZERO)?))
+    };
+    let grain = in_a_row(g.groups * g.o);
+    share_with(tasks, grain, worthwhile(g), scratch, |(src, last, lanes), task, w| {
+        let (group, o) = (task / g.o, task % g.o);
+        lanes.fill(T::ZERO);
+        for image in 0..g.n {
+            let image = image * g.groups + group;
+            let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
+            grid.spread(planes, g.x, g.padding, src);
+            let y = ys[(image * g.o + o) * y_plane..][..y_plane].chunks_exact(g.y[1] * width);
+            for (d, y) in y.enumerate() {
+                for (to, from) in last.chunks_exact_mut(block).zip(y.chunks_exact(width)) {
+                    to[..width - whole].copy_from_slice(&from[whole..]);
+                }
+                for (c, lanes) in lanes.chunks_exact_mut(WINDOW_LANES).enumerate() {
+                    let from = c * grid.len() + first + grid.linear([d, 0, 0]);
+                    let parts = [(from, y, width, whole), (from + whole, &last[..], block, block)];
+                    for (from, y, width, columns) in parts {
+                        if columns > 0 && !y.is_empty() {
+                            dispatch(WindowDots {
+                                x: &src[..],
+                                from,
+                                pitch: grid.size[2],
+                                y,
+                                width,
+                                columns,
+                                lanes: &mut *lanes,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        for (w, lanes) in w.chunks_exact_mut(k).zip(lanes.chunks_exact(WINDOW_LANES)) {
+            dispatch(WindowSum(lanes, w));
+        }
+        Ok(())
+    })?;
+    Ok(w.with_route(Route::native(Path::Fused)))
+}
+
 /// The weight of few channels per group, summed over images in order.
 pub(super) fn of_few_channels<T: Float>(
     x: &Tensor<T>,
@@ -157,6 +225,15 @@ pub(super) fn of_few_channels<T: Float>(
 ) -> Result<Tensor<T>> {
     let [x_plane, k, y_plane] = g.planes();
     let (grid, places) = windows(g)?;
+    // With registers of 256 bits the compiler joins vectors by shuffles.
+    if let Some(first) = window(&places, grid.size[2])
+        && (widest::<T>() > vector::<T>() && g.y[1] >= SIDE && g.y[2] >= vector::<T>())
+    {
+        let w = of_windows(x, y, g, &grid, first)?;
+        if !w.as_slice().unwrap_or_default().iter().any(|w| w.is_nan()) {
+            return Ok(w);
+        }
+    }
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
     // Lines of y padded to whole blocks; lines of whole blocks are read in place.
