@@ -74,6 +74,14 @@ impl<B: Backend> Arguments<B> {
         self.structure.paths()
     }
 
+    /// Builds the tree from other tensors.
+    ///
+    /// # Errors
+    /// Those of [`Tree::build`].
+    pub fn build<T: Tree<B>>(&self, values: Vec<Value<B>>) -> Result<T> {
+        build(&self.structure, values)
+    }
+
     /// Cache key of a recording with these arguments.
     pub fn key(&self) -> Key {
         Key::of(self.structure.clone(), &self.values)

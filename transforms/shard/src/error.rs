@@ -92,6 +92,12 @@ pub enum ShardError {
         /// Name of the mesh axis.
         axis: String,
     },
+    /// A state that stays on the devices does not fit the function, or is returned by it in another form.
+    #[error("shard_map: the state {what}", what = long(.what))]
+    State {
+        /// Description of the difference.
+        what: String,
+    },
     /// An operation failed on one device; the call was aborted on all others.
     #[error(
         "shard_map: device {device} failed in {operation}: {message}",

@@ -30,14 +30,15 @@
 //! If a process exits, is stopped, or its machine fails, the calls of the other processes return an error that names
 //! it. Connections are not encrypted: use them on trusted networks only.
 //!
-//! Arguments and results are full tensors. Sharded results are gathered in every process at the end of a call, so
-//! several training steps in one call communicate less than one call per step.
+//! Arguments and results are full tensors, and sharded results are gathered in every process at the end of a call. A
+//! state, such as parameters of a model, stays on the devices between the calls of [`Sharded::step`].
 //!
 //! | task | |
 //! |---|---|
 //! | grid of devices with named axes | [`Mesh`] |
 //! | partition of a tensor over the mesh | [`PartitionSpec`] |
 //! | evaluation of a function on shards | [`shard_map`], [`Sharded::call`] |
+//! | state that stays on the devices between calls | [`Sharded::place`], [`Sharded::step`], [`Sharded::gather`] |
 //! | instructions of each device and communication volume | [`Sharded::plan`], [`ExecutionPlan`] |
 //! | change of the partition inside a function | [`reshard`] |
 //! | function of the shards of one device, with `psum`, `axis_index`, … | [`local_map`] |
@@ -53,7 +54,7 @@
 // processes    rendezvous, frames, received messages; collectives across processes
 // identity     fingerprint of a call, compared by the processes before it starts
 // run          one thread per device
-// sharded      shard_map(f, mesh, specs)
+// sharded      shard_map(f, mesh, specs); state that stays on the devices
 // local        local_map: functions of the shards of one device
 
 #![forbid(unsafe_code)]
@@ -78,5 +79,5 @@ pub use local::{LocalMap, local_map};
 pub use mesh::Mesh;
 pub use plan::ExecutionPlan;
 pub use processes::{Processes, Rendezvous};
-pub use sharded::{Sharded, reshard, shard_map};
+pub use sharded::{Sharded, ShardedState, reshard, shard_map};
 pub use spec::PartitionSpec;

@@ -54,6 +54,20 @@ pub(crate) fn zeros<B: Backend>(x: Value<B>) -> Value<B> {
     }
 }
 
+/// A tensor that stores one element at most.
+pub(crate) fn without_elements<B: Backend>(
+    meta: &TensorType,
+    device: &B::Device,
+) -> Result<Value<B>, String> {
+    let least: Vec<usize> = meta.shape.iter().map(|&n| n.min(1)).collect();
+    let bytes = vec![0; least.iter().product::<usize>() * meta.dtype.size()];
+    let x = decode::<B>(device, &TensorType { shape: least, dtype: meta.dtype }, bytes)?;
+    let shape = Shape::from(meta.shape.clone());
+    Ok(
+        each_kind!(x, y => B::float_expand(y, shape), B::int_expand(y, shape), B::bool_expand(y, shape)),
+    )
+}
+
 /// Elementwise maximum (`max`) or minimum of two tensors.
 fn extreme<B: Backend>(a: Value<B>, b: Value<B>, max: bool) -> Value<B> {
     match (a, b) {

@@ -58,6 +58,8 @@ pub struct ExecutionPlan<B: Backend> {
     pub(crate) inputs: Vec<Split>,
     pub(crate) lines: Vec<PlannedInstruction<B>>,
     pub(crate) outputs: Vec<(ShardedOperand, Split)>,
+    /// Number of outputs, the first ones, whose parts stay on the devices.
+    pub(crate) kept: usize,
     pub(crate) meetings: Vec<CommunicationStep>,
     /// Number of communication steps that move operands; the remaining ones complete results.
     pub(crate) moving: usize,
@@ -150,6 +152,7 @@ impl<B: Backend> ExecutionPlan<B> {
         graph: Graph<B>,
         inputs: Vec<Split>,
         results: &[Split],
+        kept: usize,
         processes: Option<(DeviceAssignment, usize, &Key)>,
     ) -> Result<Self> {
         let metas = graph.metas().to_vec();
@@ -168,12 +171,14 @@ impl<B: Backend> ExecutionPlan<B> {
             lines.push(Self::line(&mut p, instruction)?);
         }
         let mut outputs = Vec::new();
-        for (&value, split) in graph.outputs().iter().zip(results) {
+        for (k, (&value, split)) in graph.outputs().iter().zip(results).enumerate() {
             outputs.push((p.reshard(value, split), split.clone()));
-            let _ = writeln!(p.text, "output %{value} {} {}", metas[value], split.show(mesh));
+            let (meta, split, note) =
+                (&metas[value], split.show(mesh), if k < kept { " (stays)" } else { "" });
+            let _ = writeln!(p.text, "output %{value} {meta} {split}{note}");
         }
         let moving = p.meetings.len();
-        for (&value, split) in graph.outputs().iter().zip(results) {
+        for (&value, split) in graph.outputs().iter().zip(results).skip(kept) {
             let bytes = bytes_of(&local(&metas[value], split, mesh));
             let what = format!("all parts of %{value} to every process");
             p.meet(&what, None, CommunicationStep::Complete { split: split.clone(), bytes });
@@ -196,7 +201,19 @@ impl<B: Backend> ExecutionPlan<B> {
             across = Some((Arc::new(traffic), identity));
         }
         let mesh = mesh.clone();
-        Ok(Self { mesh, graph, inputs, lines, outputs, meetings, moving, across, text, bytes })
+        Ok(Self {
+            mesh,
+            graph,
+            inputs,
+            lines,
+            outputs,
+            kept,
+            meetings,
+            moving,
+            across,
+            text,
+            bytes,
+        })
     }
 
     fn line(p: &mut Planner<'_>, instruction: &Instruction<B>) -> Result<PlannedInstruction<B>> {

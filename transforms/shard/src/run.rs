@@ -12,6 +12,21 @@ use crate::parts::{joined, own, part, zeros};
 use crate::plan::{ExecutionPlan, How, ShardedOperand};
 use crate::spec::Move;
 
+/// Parts of a tensor by device; those of devices in other processes are missing.
+pub(crate) type DeviceParts<B> = Vec<Option<Value<B>>>;
+
+/// Results of a call: the parts of those that stay on the devices, and the other ones in full.
+pub(crate) struct CallResults<B: Backend> {
+    pub(crate) kept: Vec<DeviceParts<B>>,
+    pub(crate) full: Vec<Value<B>>,
+}
+
+/// An argument of a call.
+pub(crate) enum CallInput<'a, B: Backend> {
+    Full(&'a Value<B>),
+    Parts(&'a DeviceParts<B>),
+}
+
 /// State of one device during a call.
 struct DeviceState<'a, B: Backend> {
     plan: &'a ExecutionPlan<B>,
@@ -98,19 +113,22 @@ fn said(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("it panicked").to_owned()
 }
 
-/// Executes the plan on the given devices. Inputs and outputs are full tensors.
+/// Executes the plan on the given devices.
 pub(crate) fn run<B: Backend>(
     plan: &ExecutionPlan<B>,
-    inputs: &[Value<B>],
+    inputs: &[CallInput<'_, B>],
     collectives: &dyn Collectives<B>,
     devices: Range<usize>,
-) -> Result<Vec<Value<B>>> {
+) -> Result<CallResults<B>> {
     let mesh = &plan.mesh;
     let device = |device: usize| {
         let run = || {
             let mut values = vec![None; plan.graph.metas().len()];
             for (value, (x, split)) in inputs.iter().zip(&plan.inputs).enumerate() {
-                values[value] = Some(own(x.clone(), split, mesh, device));
+                values[value] = match *x {
+                    CallInput::Full(x) => Some(own(x.clone(), split, mesh, device)),
+                    CallInput::Parts(parts) => parts[device].clone(),
+                };
             }
             for (value, x) in plan.graph.constants() {
                 values[*value] = Some(x.clone());
@@ -134,14 +152,20 @@ pub(crate) fn run<B: Backend>(
         return Err(failure);
     }
     let mut all: Vec<_> = all.into_iter().flatten().map(Vec::into_iter).collect();
-    let outputs = plan.outputs.iter().enumerate().map(|(k, (_, split))| {
+    let mut next = || {
         let mut parts = vec![None; mesh.devices()];
         for (own, device) in all.iter_mut().zip(devices.clone()) {
             parts[device] = own.next();
         }
+        parts
+    };
+    let kept = (0..plan.kept).map(|_| next()).collect();
+    let outputs = plan.outputs[plan.kept..].iter().enumerate().map(|(k, (_, split))| {
+        let mut parts = next();
         collectives.complete(plan.moving + k, split, &mut parts)?;
         Ok(joined(parts, split, mesh))
     });
-    let outputs: Result<Vec<_>> = outputs.collect();
-    outputs.inspect_err(|failure| collectives.fail(failure.clone()))
+    let full: Result<Vec<_>> = outputs.collect();
+    let full = full.inspect_err(|failure| collectives.fail(failure.clone()))?;
+    Ok(CallResults { kept, full })
 }

@@ -1,5 +1,7 @@
 //! `shard_map` and sharded functions.
 
+mod state;
+
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,14 +16,17 @@ use crate::error::{Result, ShardError};
 use crate::mesh::Mesh;
 use crate::plan::{ExecutionPlan, RESHARD};
 use crate::processes::{Across, Alarm, Differs, Processes};
-use crate::run::run;
+use crate::run::{CallInput, CallResults, run};
 use crate::spec::{PartitionSpec, Split};
 use crate::traffic::DeviceAssignment;
+
+pub use state::ShardedState;
 
 /// Maximum number of cached plans per function.
 const CAPACITY: usize = 16;
 
-type RecentPlans<B> = Recent<Key, Arc<ExecutionPlan<B>>>;
+/// By the number of results that stay on the devices, and the form of the arguments.
+type RecentPlans<B> = Recent<(usize, Key), Arc<ExecutionPlan<B>>>;
 
 /// A function with a mesh and partition specs; created by [`shard_map`].
 ///
@@ -130,8 +135,9 @@ where
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn plan_of(&self, arguments: &Arguments<B>) -> Result<Arc<ExecutionPlan<B>>> {
-        let key = arguments.key();
+    /// The plan of a call whose first `kept` results stay on the devices.
+    fn plan_of(&self, arguments: &Arguments<B>, kept: usize) -> Result<Arc<ExecutionPlan<B>>> {
+        let key = (kept, arguments.key());
         if let Some(plan) = self.plans().find(&key) {
             return Ok(plan.clone());
         }
@@ -142,8 +148,10 @@ where
         let graph = Graph::record(&self.function, arguments)?;
         let metas: Vec<&TensorType> = graph.outputs().iter().map(|&v| &graph.metas()[v]).collect();
         let outputs = splits(&self.mesh, "results", &self.outputs, &metas, &graph.paths())?;
-        let processes = self.processes.as_ref().map(|(own, layout)| (*layout, own.rank(), &key));
-        let plan = Arc::new(ExecutionPlan::new(&self.mesh, graph, inputs, &outputs, processes)?);
+        let processes = self.processes.as_ref();
+        let processes = processes.map(|(own, layout)| (*layout, own.rank(), &key.1));
+        let plan = ExecutionPlan::new(&self.mesh, graph, inputs, &outputs, kept, processes)?;
+        let plan = Arc::new(plan);
         self.plans().put(key, plan.clone(), CAPACITY);
         Ok(plan)
     }
@@ -212,16 +220,27 @@ where
     /// computation, and [`ShardError::Lost`].
     pub fn call(&self, arguments: I::On<B>) -> Result<O::On<B>> {
         let arguments = Arguments::new(arguments);
-        let plan = self.plan_of(&arguments);
-        let values = match &self.processes {
+        let plan = self.plan_of(&arguments, 0);
+        let inputs: Vec<_> = arguments.values().iter().map(CallInput::Full).collect();
+        let results = self.execute(&plan, &arguments, &inputs)?;
+        Ok(plan?.graph.build(results.full)?)
+    }
+
+    /// Executes a plan, or reports to the other processes that there is none.
+    fn execute(
+        &self,
+        plan: &Result<Arc<ExecutionPlan<B>>>,
+        arguments: &Arguments<B>,
+        inputs: &[CallInput<'_, B>],
+    ) -> Result<CallResults<B>> {
+        match &self.processes {
             None => {
                 let plan = plan.as_ref().map_err(Clone::clone)?;
                 let devices = self.mesh.devices();
-                run(plan, arguments.values(), &Local::new(devices), 0..devices)?
+                run(plan, inputs, &Local::new(devices), 0..devices)
             }
-            Some((processes, layout)) => call_across(processes, *layout, &plan, &arguments)?,
-        };
-        Ok(plan?.graph.build(values)?)
+            Some((processes, layout)) => call_across(processes, *layout, plan, arguments, inputs),
+        }
     }
 
     /// Execution plan of a call with these arguments.
@@ -249,7 +268,7 @@ where
     /// # Ok::<(), burn_t4a_transforms::shard::ShardError>(())
     /// ```
     pub fn plan(&self, arguments: I::On<B>) -> Result<Arc<ExecutionPlan<B>>> {
-        self.plan_of(&Arguments::new(arguments))
+        self.plan_of(&Arguments::new(arguments), 0)
     }
 }
 
@@ -259,7 +278,8 @@ fn call_across<B: Backend>(
     layout: DeviceAssignment,
     plan: &Result<Arc<ExecutionPlan<B>>>,
     arguments: &Arguments<B>,
-) -> Result<Vec<Value<B>>> {
+    inputs: &[CallInput<'_, B>],
+) -> Result<CallResults<B>> {
     // Calls are serialised, in an order common to all processes.
     let _call = processes.call();
     let board = processes.board();
@@ -288,7 +308,7 @@ fn call_across<B: Backend>(
         })?;
         let device = arguments.values().first().map(Value::device).unwrap_or_default();
         let across = Across { board, layout, plan, local: &*local, device };
-        let values = run(plan, arguments.values(), &across, layout.devices(board.rank))?;
+        let values = run(plan, inputs, &across, layout.devices(board.rank))?;
         board.finish()?;
         Ok(values)
     })();

@@ -2,6 +2,7 @@
 
 mod local;
 mod processes;
+mod state;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

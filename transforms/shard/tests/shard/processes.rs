@@ -76,7 +76,7 @@ impl Drop for Group {
 }
 
 /// Runs the processes of a group as threads of this one: for errors that precede any computation.
-fn together<R: Send>(count: usize, of: impl Fn(Processes) -> R + Sync) -> Vec<R> {
+pub(crate) fn together<R: Send>(count: usize, of: impl Fn(Processes) -> R + Sync) -> Vec<R> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (of, rendezvous) = (&of, &Rendezvous::of(count).patience(Duration::from_secs(20)));
