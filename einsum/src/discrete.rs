@@ -79,7 +79,8 @@ impl Plan {
 }
 
 /// A semiring over signed integers: [`Standard`] with wrapping arithmetic, and [`MaxPlus`], [`MinPlus`], [`MaxMul`],
-/// [`MinMul`] and [`MaxMin`] with saturation, where `MIN` and `MAX` represent −∞ and +∞. A user-defined semiring needs an empty impl.
+/// [`MinMul`] and [`MaxMin`] with saturation, where `MIN` and `MAX` represent −∞ and +∞. A user-defined semiring needs an
+/// empty impl.
 pub trait IntSemiring:
     Semiring<i64> + Semiring<i32> + Semiring<i16> + Semiring<i8> + Sized
 {
