@@ -123,11 +123,9 @@ pub(super) fn below_steps<T: Tape<Kind: Sync>>(
     policy: Policy,
 ) -> Steps<T::Below> {
     let own = steps.clone();
-    let body = move |consts: Flat<T::Below>, carry, x| {
+    steps.with_body(move |consts, carry, x| {
         step(&own, kind, &all_above(consts, kind), carry, x, &policy)
-    };
-    let Steps { length, reverse, .. } = *steps;
-    Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
+    })
 }
 
 /// As [`below_steps`], for steps that may run reverse passes of their own, and do not run inside of one.
@@ -136,27 +134,24 @@ pub(super) fn steps_with_passes<T: Tape<Kind: Sync>>(
     kind: T::Kind,
 ) -> Steps<T::Below> {
     let own = steps.clone();
-    let body = move |consts: Flat<T::Below>, carry, x| {
+    steps.with_body(move |consts, carry, x| {
         let [consts, carry, x] = [consts, carry, x].map(|all| all_above::<T>(all, kind));
         let (next, y) = own.step(&consts, carry, x)?;
         match next.iter().chain(&y).any(is_tracked) {
             true => Err(ScanError::Captured { policy: "the implicit rule".into() }),
             false => Ok((all_below(next), all_below(y))),
         }
-    };
-    let Steps { length, reverse, .. } = *steps;
-    Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
+    })
 }
 
 /// The forward pass below the tape, whose ys have the carry before each step behind them.
 fn with_carries<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T::Below> {
-    let Steps { body, length, reverse, paths } = below_steps(steps, kind, Policy::Carries);
-    let body = move |consts, carry: Flat<T::Below>, x| {
+    let Steps { body, .. } = below_steps(steps, kind, Policy::Carries);
+    steps.with_body(move |consts, carry: Flat<T::Below>, x| {
         let (next, mut y) = body(consts, carry.clone(), x)?;
         y.extend(carry);
         Ok((next, y))
-    };
-    Steps { body: Arc::new(body), length, reverse, paths }
+    })
 }
 
 impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> StepResiduals<T, S> {

@@ -60,13 +60,14 @@ impl<A: Array> Steps<A> {
         Ok(Self { body: Arc::new(body), length, reverse: options.reverse, paths })
     }
 
-    /// The same steps with another body.
+    /// The same steps with another body, which may be one on other arrays.
     #[must_use]
-    pub fn with_body(
+    pub fn with_body<B: Array>(
         &self,
-        body: impl Fn(Flat<A>, Flat<A>, Flat<A>) -> Result<(Flat<A>, Flat<A>)> + Send + Sync + 'static,
-    ) -> Self {
-        Self { body: Arc::new(body), ..self.clone() }
+        body: impl Fn(Flat<B>, Flat<B>, Flat<B>) -> Result<(Flat<B>, Flat<B>)> + Send + Sync + 'static,
+    ) -> Steps<B> {
+        let Self { length, reverse, .. } = *self;
+        Steps { body: Arc::new(body), length, reverse, paths: self.paths.clone() }
     }
 
     /// Steps x ↦ x − f(x), whose fixed points are the roots of the floats that this step returns.
