@@ -45,13 +45,18 @@ pub(super) fn cotangents(
         let chains = CHAINS * batch.div_ceil(CHAINS).div_ceil(PARTS);
         let parts = batch.div_ceil(chains);
         let pairs = if wanted[1] { tags * tags } else { 0 };
-        let mut memory = Tensor::<f64>::zeros(&[tags * (tags + 1) + parts * pairs])?;
+        let mut memory = Tensor::<f64>::zeros(&[tags * (2 * tags + 1) + parts * pairs])?;
         let (factors, rest) = memory.as_mut_slice()?.split_at_mut(tags * tags);
+        let (backward, rest) = rest.split_at_mut(tags * tags);
         let (most, sums) = rest.split_at_mut(tags);
         if !dispatch(Factors { w, factors: &mut *factors, most: &mut *most }) {
             return Ok(None);
         }
-        let (factors, most) = (&*factors, &*most);
+        // A product with a transposed right factor would be packed row by row in every step.
+        for (i, row) in factors.chunks_exact(tags).enumerate() {
+            backward[i..].iter_mut().step_by(tags).zip(row).for_each(|(to, &factor)| *to = factor);
+        }
+        let (factors, backward, most) = (&*factors, &*backward, &*most);
         let mut of_x = wanted[0].then(|| Tensor::<T>::zeros(&shape)).transpose()?;
         let emissions = match &mut of_x {
             Some(of_x) => of_x.as_mut_slice()?,
@@ -65,6 +70,7 @@ pub(super) fn cotangents(
             let scores = BlockScores { factors, most, x, length, lengths: &lengths[first..last] };
             MarginalPart {
                 scores,
+                backward,
                 given: &given[first..last],
                 of_x: emissions.next().unwrap_or_default(),
                 pairs: sums_of_parts.next().unwrap_or_default(),
@@ -94,6 +100,8 @@ pub(super) fn cotangents(
 /// Chains whose pairs are summed one block after the other.
 struct MarginalPart<'a, T> {
     scores: BlockScores<'a, T>,
+    /// Eᵀ.
+    backward: &'a [f64],
     /// z̄.
     given: &'a [T],
     /// x̄, or empty.
@@ -121,6 +129,7 @@ impl<T: Float> MarginalPart<'_, T> {
             let (rows, all) = (lengths.len() * tags, lengths.len() * tags * scores.steps());
             let mut block = BlockMarginals {
                 scores,
+                backward: self.backward,
                 given,
                 of_x: self.of_x.get_mut(at..at + x.len()).unwrap_or_default(),
                 p: &mut p[..all],
@@ -140,6 +149,8 @@ impl<T: Float> MarginalPart<'_, T> {
 /// Up to [`CHAINS`] chains.
 struct BlockMarginals<'a, T> {
     scores: BlockScores<'a, T>,
+    /// Eᵀ.
+    backward: &'a [f64],
     given: &'a [T],
     of_x: &'a mut [T],
     /// `[steps, chains, tags]`.
@@ -197,11 +208,7 @@ impl<T: Float> BlockMarginals<'_, T> {
                 });
             }
             if t > 0 {
-                let r = MatRef::row_major(q, chains, tags)?;
-                let transposed = (1, tags as isize);
-                let e = MatRef::strided(self.scores.factors, 0, (tags, tags), transposed)?;
-                let onward = MatMut::row_major(&mut *onward, chains, tags)?;
-                Product::new(r, e, onward)?.run::<Standard>();
+                multiply(q, self.backward, onward, [chains, tags])?;
             }
         }
         Ok(())
