@@ -285,20 +285,23 @@ pub trait Array: Clone + Debug + Sized + 'static {
     }
     /// `Σ x / n` along an axis.
     fn mean(&self, axis: usize) -> Self {
-        self.sum(axis).scale(1.0 / self.shape()[axis] as f64)
+        let size = self.shape().get(axis).copied().unwrap_or(1);
+        self.sum(axis).scale(1.0 / size as f64)
     }
     /// Swaps the last two axes.
     fn transpose(&self) -> Self {
         let rank = self.shape().len();
         let mut axes: Vec<usize> = (0..rank).collect();
-        axes.swap(rank - 2, rank - 1);
+        if let [.., row, column] = &mut axes[..] {
+            std::mem::swap(row, column);
+        }
         self.permute(&axes)
     }
     /// The adjoint of broadcasting from `shape` to the shape of this array: sums over the axes where `shape` has 1.
     fn sum_to(&self, shape: &[usize]) -> Self {
         let mut sum = self.clone();
         for (axis, &size) in shape.iter().enumerate() {
-            if size == 1 && sum.shape()[axis] != 1 {
+            if size == 1 && sum.shape().get(axis).is_some_and(|&size| size != 1) {
                 sum = sum.sum(axis);
             }
         }
