@@ -16,13 +16,14 @@
 //! ```
 //!
 //! `X̃` is computed in tiles that fit in the L2 cache (`columns`). It is not needed for windows of one element with
-//! stride 1, where it equals `x`, and for sums of shifted copies (`shifted`, `weights`), which are used for few
+//! stride 1, where it equals `x`, and for sums of shifted copies (`shifted`, `weights`, `outer`), which are used for few
 //! channels per group, where a matrix product is inefficient, for small planes, and with 512-bit registers for all
 //! planes that are not mostly padding.
 
 mod columns;
 mod geometry;
 mod grid;
+mod outer;
 mod parts;
 mod product;
 mod shifted;
@@ -184,13 +185,15 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
         if !w.as_slice().unwrap_or_default().iter().any(|w| w.is_nan()) {
             return Ok(w);
         }
+    } else if small && outer::suits(g) {
+        return outer::of_positions(&x, &y, g);
     } else if small && g.has_whole_lines(sums::vector::<T>(), sums::CHANNELS) {
         return weights::of_lines(&x, &y, g);
     }
     product::weight(&x, &y, g)
 }
 
-/// Result, cotangent of x (stride 1) and cotangent of the weight as sums of shifted copies, for all sizes.
+/// Result, cotangent of x (stride 1) and, twice, cotangent of the weight as sums of shifted copies, for all sizes.
 #[cfg(test)]
 pub(super) fn as_sums<T: Float>(
     x: &Tensor<T>,
@@ -198,13 +201,14 @@ pub(super) fn as_sums<T: Float>(
     dy: &Tensor<T>,
     options: &ConvOptions,
     most: usize,
-) -> Result<[Option<Tensor<T>>; 3]> {
+) -> Result<[Option<Tensor<T>>; 4]> {
     let g = Geometry::forward("conv", x.shape(), weight.shape(), options)?;
     let back = g.reversed();
     Ok([
         Some(shifted::forward(x, weight, None, &g, most)?),
         back.map(|back| shifted::reversed(weight, dy, None, &back, most)).transpose()?,
         Some(weights::of_runs(x, dy, &g)?),
+        Some(outer::of_positions(x, dy, &g)?),
     ])
 }
 

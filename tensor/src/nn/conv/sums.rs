@@ -41,9 +41,11 @@ pub(super) fn ranges(count: usize, most: usize) -> impl Iterator<Item = Range<us
     })
 }
 
-/// Repeats a block for `$row` = 0 … R − 1, at most [`TAPS`].
+/// Repeats a block for `$row` = 0 … R − 1, at most 12.
 macro_rules! rows {
-    ($r:ident, $row:ident => $body:block) => { rows!(@ $r, $row, $body, 0 1 2 3 4 5 6 7 8) };
+    ($r:ident, $row:ident => $body:block) => {
+        rows!(@ $r, $row, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
+    };
     (@ $r:ident, $row:ident, $body:block, $($n:literal)*) => {
         $(if const { $n < $r } {
             const $row: usize = $n;
@@ -51,6 +53,7 @@ macro_rules! rows {
         })*
     };
 }
+pub(super) use rows;
 
 /// `B` elements from `at` on.
 #[inline(always)]
