@@ -28,6 +28,7 @@
 //! | Hessian-vector products, Hessians, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`], [`derivatives::Jacobian`] of trees |
 //! | minimisation | [`minimise::lbfgs`], [`minimise::newton_cg`] |
 //! | optimisers as functions, for compiled training steps | [`optim::Adam`], [`optim::Sgd`], [`optim::clip_by_global_norm`] |
+//! | random numbers as functions of keys | [`random::key`], [`random::split`], [`random::normal`] |
 //! | map a function of one example over a batch | [`vmap::vmap`] |
 //! | record a function once per shape, optimise and replay it | [`compile::compile`] |
 //! | evaluate a function of full tensors on a mesh of devices | [`shard::shard_map`] |
@@ -39,6 +40,7 @@ pub mod derivatives;
 pub mod minimise;
 pub mod module;
 pub mod optim;
+pub mod random;
 
 pub use burn_t4a_compile as compile;
 pub use burn_t4a_jvp as jvp;

@@ -22,6 +22,9 @@ mod factorisation_numbers;
 mod factorisations;
 #[rustfmt::skip]
 mod jax_numbers;
+mod random;
+#[rustfmt::skip]
+mod random_numbers;
 
 type B = BurnT4a;
 type A = Autodiff<B>;
