@@ -20,7 +20,7 @@
 //!
 //! // Six keys, each used once.
 //! let keys = random::split(key, 6)?;
-//! let at = |i: usize| keys.clone().slice([i..i + 1]).reshape([2]);
+//! let at = |i: usize| keys.clone().narrow(0, i, 1).reshape([2]);
 //! let u = random::uniform(at(0), [100], FloatDType::F64)?;
 //! let kept = random::bernoulli(at(1), 0.9, [100])?;
 //! let tokens = random::categorical(at(2), u.mask_fill(kept.bool_not(), f64::NEG_INFINITY))?;
@@ -153,7 +153,7 @@ pub fn randint<B: Backend, const D: usize>(
     let span = end.checked_sub(start).filter(|span| (1..=1 << 31).contains(span));
     let span = span.ok_or(RandomError::Range { start, end })?;
     let keys = split(key, 2)?;
-    let [high, low] = [0, 1].map(|i| bits(keys.clone().slice([i..i + 1]).reshape([2]), shape));
+    let [high, low] = [0, 1].map(|i| bits(row(&keys, i), shape));
     let modulo = |x| B::int_remainder_scalar(x, Scalar::Int(span));
     let [high, low] = [high?, low?].map(|x| modulo(x.into_primitive()));
     // 2³² modulo the span: all products are below 2⁶².
@@ -232,7 +232,12 @@ pub fn categorical<B: Backend, const D: usize>(
 /// For a tensor that is not a key, and for more than 2³² − 1 elements.
 pub fn permutation<B: Backend>(key: Tensor<B, 1, Int>, n: usize) -> Result<Tensor<B, 1, Int>> {
     let keys = split(key, 2)?;
-    Ok(bits(keys.slice([1..2]).reshape([2]), [n])?.argsort(0))
+    Ok(bits(row(&keys, 1), [n])?.argsort(0))
+}
+
+/// One of several keys.
+fn row<B: Backend>(keys: &Tensor<B, 2, Int>, i: usize) -> Tensor<B, 1, Int> {
+    keys.clone().narrow(0, i, 1).reshape([2])
 }
 
 fn flat<B: Backend>(x: IntTensor<B>) -> Tensor<B, 1, Int> {
@@ -260,7 +265,7 @@ impl<B: Backend> KeyWords<B> {
         if shape.num_elements() != 2 || dtype != DType::I64 {
             return Err(RandomError::Key { shape, dtype });
         }
-        Ok(Self([0, 1].map(|i| key.clone().slice([i..i + 1]).into_primitive())))
+        Ok(Self([0, 1].map(|i| key.clone().narrow(0, i, 1).into_primitive())))
     }
 
     /// Two random words, `[elements]`, for every position of a tensor.
