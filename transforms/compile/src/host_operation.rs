@@ -18,10 +18,13 @@ pub(crate) struct HostOperation(pub(crate) AnyOperation);
 impl HostOperation {
     /// The operation, if its definition is computed on the host and the table has it.
     pub(crate) fn of<O: Operation>(op: &O) -> Option<Self> {
-        if let Some(own) = (op as &dyn Any).downcast_ref::<Self>() {
-            return Some(own.clone());
-        }
-        op.is_on_host().then(|| AnyOperation::of(op).map(Self))?
+        op.is_on_host().then(|| Self::any(op).map(Self))?
+    }
+
+    /// The operation as one of the table, if the table has it.
+    pub(crate) fn any<O: Operation>(op: &O) -> Option<AnyOperation> {
+        let own = (op as &dyn Any).downcast_ref::<Self>();
+        own.map_or_else(|| AnyOperation::of(op), |own| Some(own.0.clone()))
     }
 }
 

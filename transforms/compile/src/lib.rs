@@ -35,6 +35,7 @@
 // backend     Traced<B>: the recording backend
 // methods     Burn's backend methods, one row each; argument splits their arguments into operands and static values
 // operation   operations defined outside of Burn's traits
+// pass        the arrays that an instruction of such an operation holds
 // words       static arguments as numbers and texts
 // call        one method call: executed and recorded
 // recording   instructions over numbered values, during the trace
@@ -71,6 +72,7 @@ mod host_operation;
 mod key;
 mod methods;
 mod operation;
+mod pass;
 mod program;
 mod recent;
 mod recording;

@@ -4,6 +4,7 @@
 //! read elements of intermediate values (pivots, gaps of spectra), so each of them is one instruction too. Derivatives of
 //! these rules are operations of the table as well: [`HostOperation`].
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -13,12 +14,13 @@ use burn_t4a::ext::operation::{
     Reverse, Value,
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
-use t4a_operations::{Jvp, OperationError, Vjp};
+use t4a_operations::{AnyOperation, Jvp, OperationError, Vjp};
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
 use crate::call::{Call, Results};
 use crate::host_operation::HostOperation;
+use crate::pass::{OperationArray, OperationPass, PassArrays};
 use crate::recording::{Execute, Frame, NestedPrograms};
 use crate::tensor::{AnyPrimitive, FloatKind, TracedTensor};
 
@@ -35,6 +37,71 @@ where
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> Result<(), String> {
         (self.run)(frame, out)
     }
+}
+
+/// Step of an operation, which a closure runs on a frame.
+struct OperationStep<O, F> {
+    op: O,
+    run: Arc<F>,
+    arrays: Arc<PassArrays>,
+}
+
+impl<B, O, F, R> Execute<B> for OperationStep<O, F>
+where
+    B: Backend,
+    O: Operation,
+    F: Fn(&O, &mut Frame<B>, &mut Vec<AnyPrimitive<B>>) -> Result<R, O::Error>,
+    F: Send + Sync + 'static,
+{
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>) -> Result<(), String> {
+        (self.run)(&self.op, frame, out).map(|_| ()).map_err(|error| error.to_string())
+    }
+    fn operation(&self) -> Option<(AnyOperation, &PassArrays)> {
+        Some((HostOperation::any(&self.op)?, &self.arrays))
+    }
+    fn with_operation(&self, op: &dyn Any) -> Option<Arc<dyn Execute<B>>> {
+        let (op, run, arrays) = (op.downcast_ref::<O>()?.clone(), self.run.clone(), &self.arrays);
+        Some(Arc::new(Self { op, run, arrays: arrays.clone() }))
+    }
+}
+
+/// Runs a pass of an operation, and records it as one instruction.
+fn recorded<B, O, F, R>(
+    call: Call<B>,
+    op: &O,
+    run: F,
+    arrays: impl FnOnce(&R) -> PassArrays,
+) -> Result<(R, Results<B>), O::Error>
+where
+    B: Backend,
+    O: Operation,
+    F: Fn(&O, &mut Frame<B>, &mut Vec<AnyPrimitive<B>>) -> Result<R, O::Error>,
+    F: Send + Sync + 'static,
+{
+    let (form, all, pending) = call.record(|frame, out| run(op, frame, out))?;
+    let step = || -> Arc<dyn Execute<B>> {
+        let arrays = Arc::new(arrays(&form));
+        Arc::new(OperationStep { op: op.clone(), run: Arc::new(run), arrays })
+    };
+    let all = pending.finish(all, step);
+    Ok((form, all))
+}
+
+/// Indices of the true elements, as arrays of a kind.
+fn given(
+    kind: fn(usize) -> OperationArray,
+    mask: &[bool],
+) -> impl Iterator<Item = OperationArray> + '_ {
+    mask.iter().enumerate().filter(|(_, given)| **given).map(move |(i, _)| kind(i))
+}
+
+/// Arrays of a kind, twice if they have a tangent.
+fn with_tangents(
+    kind: fn(usize) -> OperationArray,
+    moves: &[bool],
+) -> impl Iterator<Item = OperationArray> + '_ {
+    let one = move |(i, &moves): (usize, &bool)| [Some(kind(i)), moves.then(|| kind(i))];
+    moves.iter().enumerate().flat_map(one).flatten()
 }
 
 /// A step that runs recorded programs.
@@ -141,19 +208,21 @@ impl<B: Operations> Operations for Traced<B> {
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
         let mut call = Call::new(op.name());
         inputs.iter().for_each(|x| operand(&mut call, x));
-        let (op, tracked, count) = (op.clone(), tracked.to_vec(), inputs.len());
-        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
+        let (tracked, count) = (tracked.to_vec(), inputs.len());
+        let run = move |op: &O, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             let inputs: Vec<Operand<B>> = (0..count).map(|at| value(frame.any(at))).collect();
-            Ok::<_, O::Error>(flatten(B::run(&op, &inputs, &tracked)?, out))
+            Ok::<_, O::Error>(flatten(B::run(op, &inputs, &tracked)?, out))
         };
-        let ((results, hidden, extra), all, pending) = call.record(&run)?;
-        let step = move || -> Arc<dyn Execute<B>> {
-            let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
-                run(frame, out).map(|_| ()).map_err(|error| error.to_string())
-            };
-            Arc::new(Function { run })
+        let arrays = |&(results, hidden, extra): &(usize, usize, usize)| PassArrays {
+            pass: OperationPass::Forward,
+            operands: (0..count).map(OperationArray::Operand).collect(),
+            results: (0..results)
+                .map(OperationArray::Result)
+                .chain((0..hidden).map(OperationArray::Hidden))
+                .chain((0..extra).map(OperationArray::Extra))
+                .collect(),
         };
-        let mut all = pending.finish(all, step);
+        let ((results, hidden, extra), mut all) = recorded(call, op, run, arrays)?;
         let results = (0..results).map(|_| float(&mut all)).collect();
         let hidden = (0..hidden).map(|_| float(&mut all)).collect();
         let extra = (0..extra).map(|_| value(all.any())).collect();
@@ -185,14 +254,24 @@ impl<B: Operations> Operations for Traced<B> {
             },
         )?;
         let mut call = call.into_inner();
-        let mut given = |all: &[Option<Floats<Self>>]| -> Vec<bool> {
+        let mut append = |all: &[Option<Floats<Self>>]| -> Vec<bool> {
             let one =
                 |x: &Option<Floats<Self>>| x.as_ref().map(|x| call.operand(x.0.clone())).is_some();
             all.iter().map(one).collect()
         };
-        let (cotangents, hidden) = (given(reverse.cotangents), given(reverse.hidden));
-        let (op, wanted) = (op.clone(), reverse.wanted.to_vec());
-        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
+        let (cotangents, hidden) = (append(reverse.cotangents), append(reverse.hidden));
+        let kept = reverse.kept;
+        let inputs: Vec<bool> = kept.inputs().iter().map(Option::is_some).collect();
+        let results: Vec<bool> = kept.results().iter().map(Option::is_some).collect();
+        let operands = given(OperationArray::Operand, &inputs)
+            .chain(given(OperationArray::Result, &results))
+            .chain((0..kept.hidden.len()).map(OperationArray::Hidden))
+            .chain((0..kept.extra.len()).map(OperationArray::Extra))
+            .chain(given(OperationArray::Result, &cotangents))
+            .chain(given(OperationArray::Hidden, &hidden))
+            .collect();
+        let wanted = reverse.wanted.to_vec();
+        let run = move |op: &O, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             let (next, frame) = (Cell::new(0), RefCell::new(frame));
             let any = || value(frame.borrow_mut().any(next.replace(next.get() + 1)));
             let kept =
@@ -203,19 +282,16 @@ impl<B: Operations> Operations for Traced<B> {
             let (cotangents, hidden) = (all(&cotangents), all(&hidden));
             let reverse =
                 Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted: &wanted };
-            let results = B::vjp(&op, &reverse)?;
+            let results = B::vjp(op, &reverse)?;
             let form: Vec<bool> = results.iter().map(Option::is_some).collect();
             out.extend(results.into_iter().flatten().map(|x| AnyPrimitive::Float(x.0)));
             Ok::<_, O::Error>(form)
         };
-        let (form, all, pending) = call.record(&run)?;
-        let step = move || -> Arc<dyn Execute<B>> {
-            let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
-                run(frame, out).map(|_| ()).map_err(|error| error.to_string())
-            };
-            Arc::new(Function { run })
+        let arrays = |form: &Vec<bool>| {
+            let results = given(OperationArray::Operand, form).collect();
+            PassArrays { pass: OperationPass::Vjp, operands, results }
         };
-        let mut all = pending.finish(all, step);
+        let (form, mut all) = recorded(call, op, run, arrays)?;
         Ok(form.into_iter().map(|given| given.then(|| float(&mut all))).collect())
     }
 
@@ -231,8 +307,9 @@ impl<B: Operations> Operations for Traced<B> {
         let mut call = Call::new(op.name());
         let moving: Vec<bool> = inputs.iter().map(Value::moves).collect();
         inputs.iter().cloned().flat_map(halves).flatten().for_each(|x| operand(&mut call, &x));
-        let (op, tracked) = (op.clone(), tracked.to_vec());
-        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
+        let tracked = tracked.to_vec();
+        let operands = with_tangents(OperationArray::Operand, &moving).collect();
+        let run = move |op: &O, frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             let mut places = 0..;
             let mut next = || value(frame.any(places.next().unwrap_or_default()));
             let one = |&moves: &bool| {
@@ -240,16 +317,17 @@ impl<B: Operations> Operations for Traced<B> {
                 x.dual(moves.then(|| next().float().clone()))
             };
             let inputs: Vec<Value<Dual<Floats<B>>>> = moving.iter().map(one).collect();
-            Ok::<_, O::Error>(flatten_duals(B::jvp(&op, &inputs, &tracked)?, out))
+            Ok::<_, O::Error>(flatten_duals(B::jvp(op, &inputs, &tracked)?, out))
         };
-        let (moving, all, pending) = call.record(&run)?;
-        let step = move || -> Arc<dyn Execute<B>> {
-            let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
-                run(frame, out).map(|_| ()).map_err(|error| error.to_string())
-            };
-            Arc::new(Function { run })
+        let arrays = |masks: &TangentMasks| PassArrays {
+            pass: OperationPass::Jvp,
+            operands,
+            results: with_tangents(OperationArray::Result, &masks.results)
+                .chain(with_tangents(OperationArray::Hidden, &masks.hidden))
+                .chain(with_tangents(OperationArray::Extra, &masks.extra))
+                .collect(),
         };
-        let mut all = pending.finish(all, step);
+        let (moving, mut all) = recorded(call, op, run, arrays)?;
         let mut floats = |moving: Vec<bool>| -> Vec<Dual<Floats<Self>>> {
             moving.into_iter().map(|moves| dual(&mut all, moves).float().clone()).collect()
         };

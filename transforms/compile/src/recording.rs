@@ -19,10 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn_backend::Backend;
 use burn_t4a::ext::scan::FixedPoint;
+use t4a_operations::AnyOperation;
 
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
 use crate::methods::MethodClass;
+use crate::pass::PassArrays;
 use crate::tensor::{AnyPrimitive, PrimitiveKind, TensorType, ValueNode};
 use crate::trace::Source;
 use crate::words::Word;
@@ -48,6 +50,18 @@ pub(crate) trait Execute<B: Backend>: Send + Sync {
     fn nested(&self) -> Option<&NestedPrograms<B>> {
         None
     }
+    /// The scan with another body.
+    fn with_body(&self, _body: LoopBody<B>) -> Option<Arc<dyn Execute<B>>> {
+        None
+    }
+    /// The operation outside of Burn's traits, if the table of operations has it, with the arrays of the instruction.
+    fn operation(&self) -> Option<(AnyOperation, &PassArrays)> {
+        None
+    }
+    /// The step with another operation of the same type.
+    fn with_operation(&self, _op: &dyn Dynamic) -> Option<Arc<dyn Execute<B>>> {
+        None
+    }
 }
 
 /// Recorded programs of an instruction. Its operands are the consts, the captured values of each program, and then the
@@ -63,7 +77,8 @@ pub(crate) enum NestedPrograms<B: Backend> {
 
 /// Recorded body of a loop or a branch. Its inputs are consts, carry, x and captured values, in this order; its outputs are
 /// the next carry and y.
-pub(crate) struct LoopBody<B: Backend> {
+#[derive(Clone)]
+pub struct LoopBody<B: Backend> {
     pub(crate) source: Source<B>,
     /// Number of consts, of carries and of xs.
     pub(crate) counts: [usize; 3],

@@ -31,11 +31,12 @@ mod stepwise;
 use std::fmt;
 use std::sync::Arc;
 
-use burn_backend::DType;
+use burn_backend::{Backend, DType};
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::scan::{
-    FixedPoint, Flat, Options, Repeated, Result, ScanBackend, ScanPath, ScanReport, Steps,
+    FixedPoint, Flat, Options, Repeated, Result, ScanBackend, ScanError, ScanPath, ScanReport,
+    Steps,
 };
 use t4a_scan::body::at;
 
@@ -210,16 +211,11 @@ fn instruction<'a, B: Operations, E: fmt::Display>(
     operands: impl IntoIterator<Item = &'a Operand<Traced<B>>>,
     run: impl Fn(Vec<AnyPrimitive<B>>) -> Result<Vec<AnyPrimitive<B>>, E> + Send + Sync + 'static,
 ) -> Result<Flat<Floats<Traced<B>>>, E> {
-    let mut call = Call::new(name);
-    operands.into_iter().for_each(|x| operand(&mut call, x));
     let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
-        let operands = (0..frame.0.len()).map(|at| frame.any(at)).collect();
-        out.extend(run(operands)?);
+        out.extend(run(all_of(frame))?);
         Ok::<_, E>(())
     };
-    let ((), all, pending) = call.record(&run)?;
-    let count = all.len();
-    let step = move || -> Arc<dyn Execute<B>> {
+    stepped(name, operands, run, |run| {
         let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
             run(frame, out).map_err(|error| error.to_string())
         };
@@ -228,9 +224,63 @@ fn instruction<'a, B: Operations, E: fmt::Display>(
             Some(nested) => Arc::new(WithPrograms { step, nested }),
             None => Arc::new(step),
         }
-    };
-    let mut all = pending.finish(all, step);
+    })
+}
+
+/// Takes all operands of a frame.
+fn all_of<B: Backend>(frame: &mut Frame<B>) -> Vec<AnyPrimitive<B>> {
+    (0..frame.0.len()).map(|at| frame.any(at)).collect()
+}
+
+/// Executes `run` and records it as the instruction with this step.
+///
+/// # Errors
+/// The errors of `run`.
+fn stepped<'a, B: Operations, E, F>(
+    name: &'static str,
+    operands: impl IntoIterator<Item = &'a Operand<Traced<B>>>,
+    run: F,
+    step: impl FnOnce(F) -> Arc<dyn Execute<B>>,
+) -> Result<Flat<Floats<Traced<B>>>, E>
+where
+    F: Fn(&mut Frame<B>, &mut Vec<AnyPrimitive<B>>) -> Result<(), E>,
+{
+    let mut call = Call::new(name);
+    operands.into_iter().for_each(|x| operand(&mut call, x));
+    let ((), all, pending) = call.record(&run)?;
+    let count = all.len();
+    let mut all = pending.finish(all, || step(run));
     Ok((0..count).map(|_| value(all.any())).collect())
+}
+
+/// Step of a scan, with its compiled body.
+struct ScanStep<B: Operations> {
+    nested: NestedPrograms<B>,
+    compiled: Arc<dyn ExecuteBody<B>>,
+}
+
+impl<B: Operations> ScanStep<B> {
+    fn new(body: LoopBody<B>) -> Self {
+        let compiled = engine::body(&body);
+        Self { nested: NestedPrograms::Scan(body), compiled }
+    }
+}
+
+impl<B: Operations> Execute<B> for ScanStep<B> {
+    fn run(
+        &self,
+        frame: &mut Frame<B>,
+        out: &mut Vec<AnyPrimitive<B>>,
+    ) -> std::result::Result<(), String> {
+        out.extend(self.compiled.run(all_of(frame)).map_err(|error| error.to_string())?);
+        Ok(())
+    }
+    fn nested(&self) -> Option<&NestedPrograms<B>> {
+        Some(&self.nested)
+    }
+    fn with_body(&self, body: LoopBody<B>) -> Option<Arc<dyn Execute<B>>> {
+        Some(Arc::new(Self::new(body)))
+    }
 }
 
 impl<B: ScanBackend> ScanBackend for Traced<B> {
@@ -253,13 +303,15 @@ impl<B: ScanBackend> ScanBackend for Traced<B> {
                 return steps.run(&consts, init, &xs);
             }
         };
-        let compiled = engine::body(&program);
-        let reason = compiled.reason();
+        let (carries, step) = (program.counts[1], Arc::new(ScanStep::new(program)));
+        let (compiled, reason) = (step.compiled.clone(), step.compiled.reason());
         options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
         let all = consts.iter().chain(&init).chain(&xs).chain(&captured);
-        let carries = program.counts[1];
-        let run = move |operands| compiled.run(operands);
-        let mut all = instruction("scan", Some(NestedPrograms::Scan(program)), all, run)?;
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<AnyPrimitive<B>>| {
+            out.extend(compiled.run(all_of(frame))?);
+            Ok::<_, ScanError>(())
+        };
+        let mut all = stepped("scan", all, run, |_| step)?;
         let ys = all.split_off(carries);
         Ok([all, ys])
     }
