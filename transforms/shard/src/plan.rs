@@ -10,9 +10,12 @@ use crate::error::Result;
 use crate::identity::CallIdentity;
 use crate::mesh::Mesh;
 use crate::processes::{DIGESTS, HEADER};
-use crate::rules::{InstructionContext, Reduce, ShardingRule, rule};
+use crate::rules::{PlacedInstruction, Reduce, ShardingRule, place};
 use crate::spec::{Move, PartitionSpec, Split, moves};
-use crate::traffic::{CommunicationStep, DeviceAssignment, Traffic, bytes_of, messages};
+use crate::traffic::{
+    CommunicationStep, DeviceAssignment, Gathering, Traffic, bytes_of, gatherings, local, messages,
+    reduced,
+};
 
 /// Name of the pseudo-instruction whose static arguments give the required split of its operand.
 pub(crate) const RESHARD: &str = "reshard";
@@ -41,7 +44,8 @@ pub(crate) struct PlannedInstruction<B: Backend> {
     pub(crate) instruction: Instruction<B>,
     pub(crate) how: How,
     pub(crate) operands: Vec<ShardedOperand>,
-    pub(crate) reduce: Option<(Reduce, Vec<usize>)>,
+    /// Reduction of partial results, with the mesh axes for each result.
+    pub(crate) reduce: Option<(Reduce, Vec<Vec<usize>>)>,
     /// Values whose last use is this instruction.
     pub(crate) ended: Vec<usize>,
 }
@@ -79,11 +83,6 @@ struct Planner<'a> {
     traffic: Option<(DeviceAssignment, Traffic)>,
 }
 
-/// Shape and dtype of the local shard of a tensor.
-fn local(meta: &TensorType, split: &Split, mesh: &Mesh) -> TensorType {
-    TensorType { shape: split.local(mesh, &meta.shape), dtype: meta.dtype }
-}
-
 impl Planner<'_> {
     /// Appends a communication step in which each device sends `each` bytes.
     fn meet(&mut self, what: &str, each: Option<usize>, meeting: CommunicationStep) {
@@ -101,37 +100,24 @@ impl Planner<'_> {
 
     /// Moves that convert a value to the split `to`; communication is appended to the plan.
     fn reshard(&mut self, value: usize, to: &Split) -> ShardedOperand {
-        let mut split = self.splits[value].clone();
-        let all = moves(&split, to);
-        for one in &all {
-            match *one {
-                Move::Gather { axis, over } => {
-                    split.0[axis].pop();
-                    let parts = self.mesh.size(over);
-                    let bytes = bytes_of(&local(&self.metas[value], &split, self.mesh)) / parts;
-                    let name = self.mesh.name(over);
-                    let what = format!("all-gather %{value} along axis {axis} over {name}");
-                    self.meet(
-                        &what,
-                        Some(bytes * (parts - 1)),
-                        CommunicationStep::Gather { over, bytes },
-                    );
-                }
-                Move::Slice { axis, over } => split.0[axis].push(over),
-                Move::First { .. } => {}
-            }
+        let (mesh, meta) = (self.mesh, &self.metas[value]);
+        let all = moves(&self.splits[value], to);
+        for Gathering { axis, over, bytes, sent } in
+            gatherings(meta, &self.splits[value], &all, mesh)
+        {
+            let what = format!("all-gather %{value} along axis {axis} over {}", mesh.name(over));
+            self.meet(&what, Some(sent), CommunicationStep::Gather { over, bytes });
         }
         ShardedOperand { value, moves: all }
     }
 
     fn reduced(&mut self, value: usize, split: &Split, reduce: Reduce, over: &[usize]) {
         for &axis in over {
-            let parts = self.mesh.size(axis);
             let own = local(&self.metas[value], split, self.mesh);
             let (elements, size) = (own.shape.iter().product(), own.dtype.size());
             let (what, name) = (format!("{reduce:?}").to_lowercase(), self.mesh.name(axis));
             let what = format!("all-reduce ({what}) %{value} over {name}");
-            let sent = 2 * bytes_of(&own) / parts * (parts - 1);
+            let sent = reduced(&own, self.mesh.size(axis));
             self.meet(&what, Some(sent), CommunicationStep::Reduce { over: axis, elements, size });
         }
     }
@@ -219,45 +205,28 @@ impl<B: Backend> ExecutionPlan<B> {
     fn line(p: &mut Planner<'_>, instruction: &Instruction<B>) -> Result<PlannedInstruction<B>> {
         let (mesh, metas) = (p.mesh, p.metas);
         let (operands, results) = (instruction.operands(), instruction.results());
-        let words = instruction.words();
-        let site = InstructionContext {
-            mesh,
-            class: instruction.class(),
-            words: words.as_deref(),
-            operands: operands.iter().map(|&v| &metas[v]).collect(),
-            results: results.clone().map(|v| &metas[v]).collect(),
-            splits: operands.iter().map(|&v| &p.splits[v]).collect(),
-        };
-        let mut how = How::Parts;
-        let mut rule = if instruction.is_random() {
-            how = How::Once;
-            site.whole()
+        let replicated = || PlacedInstruction::replicated(metas, instruction);
+        let (how, placed) = if instruction.is_random() {
+            (How::Once, replicated())
         } else if instruction.name() == RESHARD {
-            how = How::Pass;
-            let split =
-                asked(mesh, words.as_deref().unwrap_or(&[]), operands[0], &metas[operands[0]])?;
-            ShardingRule::new(vec![split.clone()], vec![split])
+            let (value, words) = (operands[0], instruction.words().unwrap_or_default());
+            let split = asked(mesh, &words, value, &metas[value])?;
+            let rule = ShardingRule::new(vec![split.clone()], vec![split]);
+            (How::Pass, PlacedInstruction { rule, local: instruction.clone() })
         } else {
-            rule(&site)
-        };
-        let mut local = instruction.clone();
-        if let Some(words) = &rule.words {
-            match instruction.with(words) {
-                Some(changed) => local = changed,
-                None => rule = ShardingRule { known: false, ..site.whole() },
+            match place(mesh, metas, &p.splits, instruction) {
+                Some(placed) => (How::Parts, placed),
+                None => (How::Everywhere, replicated()),
             }
-        }
-        if !rule.known {
-            how = How::Everywhere;
-        }
-        drop(site);
+        };
+        let PlacedInstruction { rule, local } = placed;
         let mut all: Vec<ShardedOperand> = operands
             .iter()
             .zip(&rule.operands)
             .map(|(&value, split)| p.reshard(value, split))
             .collect();
-        if let (Some(k), Some((_, over))) = (rule.once, &rule.reduce) {
-            all[k].moves.extend(over.iter().map(|&over| Move::First { over }));
+        for (k, over) in &rule.once {
+            all[*k].moves.extend(over.iter().map(|&over| Move::First { over }));
         }
         for (value, split) in results.clone().zip(&rule.results) {
             p.splits[value] = split.clone();
@@ -287,7 +256,7 @@ impl<B: Backend> ExecutionPlan<B> {
             );
         }
         if let Some((reduce, over)) = &rule.reduce {
-            for (value, split) in results.zip(&rule.results) {
+            for ((value, split), over) in results.zip(&rule.results).zip(over) {
                 p.reduced(value, split, *reduce, over);
             }
         }

@@ -91,7 +91,7 @@ impl<'a, B: Backend> DeviceState<'a, B> {
                 }
             };
             if let Some((how, over)) = &line.reduce {
-                for x in &mut results {
+                for (x, over) in results.iter_mut().zip(over) {
                     for &over in over {
                         *x = self.collectives.reduce(self.row(over), x.clone(), *how)?;
                     }

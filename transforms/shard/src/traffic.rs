@@ -18,7 +18,7 @@ use burn_t4a_compile::graph::TensorType;
 
 use crate::mesh::Mesh;
 use crate::processes::HEADER;
-use crate::spec::Split;
+use crate::spec::{Move, Split};
 
 /// Assignment of devices to processes: equally many per process, in mesh order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,43 @@ impl MessageTag {
 
 pub(crate) fn bytes_of(meta: &TensorType) -> usize {
     meta.shape.iter().product::<usize>() * meta.dtype.size()
+}
+
+/// Shape and dtype of the local shard of a tensor.
+pub(crate) fn local(meta: &TensorType, split: &Split, mesh: &Mesh) -> TensorType {
+    TensorType { shape: split.local(mesh, &meta.shape), dtype: meta.dtype }
+}
+
+/// An all-gather along tensor axis `axis` over mesh axis `over`, of parts of `bytes` bytes.
+pub(crate) struct Gathering {
+    pub(crate) axis: usize,
+    pub(crate) over: usize,
+    pub(crate) bytes: usize,
+    /// Bytes that each device sends.
+    pub(crate) sent: usize,
+}
+
+/// All-gathers among the moves from a split.
+pub(crate) fn gatherings(
+    meta: &TensorType,
+    from: &Split,
+    moves: &[Move],
+    mesh: &Mesh,
+) -> Vec<Gathering> {
+    let mut split = from.clone();
+    let one = |step: &Move| {
+        let Move::Gather { axis, over } = *step else { return None };
+        split.0[axis].pop();
+        let parts = mesh.size(over);
+        let bytes = bytes_of(&local(meta, &split, mesh)) / parts;
+        Some(Gathering { axis, over, bytes, sent: bytes * (parts - 1) })
+    };
+    moves.iter().filter_map(one).collect()
+}
+
+/// Bytes that each device sends in an all-reduce of a shard over `parts` devices.
+pub(crate) fn reduced(shard: &TensorType, parts: usize) -> usize {
+    2 * bytes_of(shard) / parts * (parts - 1)
 }
 
 /// A message to one process.

@@ -7,17 +7,30 @@
 //! reductions    along a split axis, a reduction over devices
 //! movement      splits follow their axes; operands are gathered along axes that the operation mixes
 //! layers        batch axes stay split
+//! operations    operations outside of Burn's traits, with their derivatives:
+//!   einsum          labels stay split; of all placements the one with the least traffic; a split contraction is a sum,
+//!                   a maximum or a minimum over devices, or its operands are gathered
+//!   linear algebra  batch axes stay split, matrices are gathered
+//!   scans           all axes but that of the scan stay split
+//! loops         a recorded scan stays split over mesh axes along which its steps need no communication
 //! ```
 //!
-//! An operation without a rule gathers its operands and is computed in full on every device; the plan marks it.
+//! An operation without a rule gathers its operands and is computed in full on every device; the plan marks it. Such are
+//! while loops, branches, fixed points, structured tensors, and operations and semirings of users.
 
 mod elementwise;
 mod layers;
+mod loops;
 mod movement;
+mod operations;
 mod products;
 mod reductions;
 
-use burn_t4a_compile::graph::{MethodClass, TensorType, Word};
+use std::any::Any;
+use std::sync::Arc;
+
+use burn_backend::Backend;
+use burn_t4a_compile::graph::{Instruction, MethodClass, RecordedOperation, TensorType, Word};
 
 use crate::mesh::Mesh;
 use crate::spec::Split;
@@ -36,6 +49,8 @@ pub(crate) struct InstructionContext<'a> {
     pub(crate) mesh: &'a Mesh,
     pub(crate) class: MethodClass,
     pub(crate) words: Option<&'a [Word]>,
+    /// The operation, if it is outside of Burn's traits.
+    pub(crate) operation: Option<&'a RecordedOperation>,
     pub(crate) operands: Vec<&'a TensorType>,
     pub(crate) results: Vec<&'a TensorType>,
     /// Current splits of the operands.
@@ -47,26 +62,47 @@ pub(crate) struct InstructionContext<'a> {
 pub(crate) struct ShardingRule {
     pub(crate) operands: Vec<Split>,
     pub(crate) results: Vec<Split>,
-    /// Reduction of the partial results over these mesh axes, if any.
-    pub(crate) reduce: Option<(Reduce, Vec<usize>)>,
-    /// Operand that is added on the first device along the summed mesh axes only, such as a bias.
-    pub(crate) once: Option<usize>,
+    /// Reduction of partial results, if any, with the mesh axes for each result.
+    pub(crate) reduce: Option<(Reduce, Vec<Vec<usize>>)>,
+    /// Operands that are added on the first device along these mesh axes only, such as a bias.
+    pub(crate) once: Vec<(usize, Vec<usize>)>,
     /// Static arguments for the local shapes, if they differ.
     pub(crate) words: Option<Vec<Word>>,
-    /// False if no rule matched the instruction.
-    pub(crate) known: bool,
+    /// Operation for the local shapes, if it differs.
+    pub(crate) operation: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ShardingRule {
     pub(crate) fn new(operands: Vec<Split>, results: Vec<Split>) -> Self {
-        Self { operands, results, reduce: None, once: None, words: None, known: true }
+        Self { operands, results, reduce: None, once: Vec::new(), words: None, operation: None }
     }
 
-    fn summed(mut self, over: Vec<usize>) -> Self {
+    /// Completes all results by a reduction over these mesh axes.
+    fn completed(mut self, reduce: Reduce, over: Vec<usize>) -> Self {
         if !over.is_empty() {
-            self.reduce = Some((Reduce::Sum, over));
+            self.reduce = Some((reduce, vec![over; self.results.len()]));
         }
         self
+    }
+
+    fn summed(self, over: Vec<usize>) -> Self {
+        self.completed(Reduce::Sum, over)
+    }
+}
+
+/// An instruction on shards: its rule, and the instruction for the local shapes.
+pub(crate) struct PlacedInstruction<B: Backend> {
+    pub(crate) rule: ShardingRule,
+    pub(crate) local: Instruction<B>,
+}
+
+impl<B: Backend> PlacedInstruction<B> {
+    /// Full operands and results on every device.
+    pub(crate) fn replicated(metas: &[TensorType], instruction: &Instruction<B>) -> Self {
+        let whole = |value: usize| Split::whole(metas[value].shape.len());
+        let operands = instruction.operands().iter().map(|&value| whole(value)).collect();
+        let results = instruction.results().map(whole).collect();
+        Self { rule: ShardingRule::new(operands, results), local: instruction.clone() }
     }
 }
 
@@ -106,9 +142,36 @@ impl InstructionContext<'_> {
     }
 }
 
-/// Sharding rule of an instruction; falls back to replication.
-pub(crate) fn rule(site: &InstructionContext<'_>) -> ShardingRule {
-    of_class(site).unwrap_or_else(|| ShardingRule { known: false, ..site.whole() })
+/// Placement of an instruction whose operands have the given types and splits; `None` without a sharding rule.
+pub(crate) fn place<B: Backend>(
+    mesh: &Mesh,
+    metas: &[TensorType],
+    splits: &[Split],
+    instruction: &Instruction<B>,
+) -> Option<PlacedInstruction<B>> {
+    let (words, operation) = (instruction.words(), instruction.operation());
+    let operands = instruction.operands();
+    let site = InstructionContext {
+        mesh,
+        class: instruction.class(),
+        words: words.as_deref(),
+        operation: operation.as_ref(),
+        operands: operands.iter().map(|&value| &metas[value]).collect(),
+        results: instruction.results().map(|value| &metas[value]).collect(),
+        splits: operands.iter().map(|&value| &splits[value]).collect(),
+    };
+    if let Some(body) = instruction.scan_body() {
+        return loops::scan(&site, instruction, body);
+    }
+    let rule = of_class(&site)?;
+    let mut local = instruction.clone();
+    if let Some(words) = &rule.words {
+        local = instruction.with(words)?;
+    }
+    if let Some(operation) = &rule.operation {
+        local = instruction.with_operation(&**operation)?;
+    }
+    Some(PlacedInstruction { rule, local })
 }
 
 fn of_class(site: &InstructionContext<'_>) -> Option<ShardingRule> {
@@ -152,6 +215,6 @@ fn of_class(site: &InstructionContext<'_>) -> Option<ShardingRule> {
             layers::images(site, &all, false)
         }
         Class::LayerNorm => layers::images(site, &[0], true),
-        Class::General => None,
+        Class::General => operations::rule(site),
     }
 }

@@ -59,10 +59,10 @@ pub(super) fn linear(site: &InstructionContext<'_>) -> Option<ShardingRule> {
     let k = contracted(site, &mut used, [(0, last), (1, 0)]);
     x.0[last] = k.clone();
     let mut operands = vec![x, Split(vec![k.clone(), n.clone()])];
-    let mut once = None;
+    let mut once = Vec::new();
     if site.operands.len() == 3 {
         operands.push(Split(vec![n]));
-        once = (!k.is_empty()).then_some(2);
+        once.push((2, k.clone()));
     }
     Some(ShardingRule { once, ..ShardingRule::new(operands, vec![out]).summed(k) })
 }

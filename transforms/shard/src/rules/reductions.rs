@@ -23,9 +23,5 @@ pub(super) fn over(
         Some(axis) => (split.cloned_without(axis)?, split.0[axis].clone()),
         None => (Split::whole(site.results[0].shape.len()), split.all()),
     };
-    let mut rule = ShardingRule::new(vec![split], vec![out]);
-    if !devices.is_empty() {
-        rule.reduce = Some((reduce, devices));
-    }
-    Some(rule)
+    Some(ShardingRule::new(vec![split], vec![out]).completed(reduce, devices))
 }

@@ -1,6 +1,8 @@
 //! Sharded functions against the plain functions: bitwise equal if no sum is split, else equal within rounding.
 
 mod local;
+mod loops;
+mod operations;
 mod processes;
 mod state;
 
