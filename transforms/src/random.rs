@@ -34,8 +34,8 @@
 //! A key is a tensor of two integers of 64 bits, 0 ≤ k < 2³²; the generator is Threefry-2x32 with 20 rounds (Salmon et al.,
 //! “Parallel random numbers: as easy as 1, 2, 3”, SC 2011), applied to the position of each element. With equal keys and
 //! dtypes, bits, uniform numbers and integers of short ranges are those of `jax.random` in JAX 0.5 or later, and normal
-//! numbers up to rounding. Cost: some 150 operations on integers per element, in as many passes unless the function is compiled; numbers
-//! from the generator of a device are much faster.
+//! numbers up to rounding. Cost: some 150 operations on integers per element, in as many passes unless the function is
+//! compiled; numbers from the generator of a device are much faster.
 
 use std::ops::Range;
 
@@ -225,14 +225,20 @@ pub fn categorical<B: Backend, const D: usize>(
     Ok((noise.cast(dtype) + logits).argmax(D - 1))
 }
 
-/// A permutation of 0 … n − 1, `[n]`. Two of its n random numbers of 32 bits may be equal, so for n above some 10⁵ not all
-/// permutations are equally likely.
+/// A permutation of 0 … n − 1, `[n]`, of dtype I64: sorted by random bits, twice for n > 1625 and three times for
+/// n > 2 642 245, because bits may be equal; as in JAX.
 ///
 /// # Errors
 /// For a tensor that is not a key, and for more than 2³² − 1 elements.
 pub fn permutation<B: Backend>(key: Tensor<B, 1, Int>, n: usize) -> Result<Tensor<B, 1, Int>> {
-    let keys = split(key, 2)?;
-    Ok(bits(row(&keys, 1), [n])?.argsort(0))
+    let rounds = (3.0 * (n.max(1) as f64).ln() / f64::from(u32::MAX).ln()).ceil() as usize;
+    let mut keys = split(key, 2)?;
+    let mut order = bits(row(&keys, 1), [n])?.argsort(0).cast(IntDType::I64);
+    for _ in 1..rounds {
+        keys = split(row(&keys, 0), 2)?;
+        order = order.select(0, bits(row(&keys, 1), [n])?.argsort(0));
+    }
+    Ok(order)
 }
 
 /// One of several keys.

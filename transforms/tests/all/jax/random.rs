@@ -86,6 +86,8 @@ fn agrees<C: Backend>() {
     assert_eq!((drawn.dims(), integers(drawn.into_data())), ([3, 1], jax::CATEGORICAL.to_vec()));
     let order = random::permutation::<C>(seed(LARGE), 17).unwrap();
     assert_eq!(integers(order.into_data()), jax::PERMUTATION);
+    let order = random::permutation::<C>(seed(42), 2000).unwrap();
+    assert_eq!(integers(order.into_data())[..24], *jax::LONG_PERMUTATION);
 }
 
 #[test]
@@ -166,9 +168,9 @@ fn distributions() {
         assert!(u.iter().all(|u| (0.0..1.0).contains(u)), "{dtype:?}");
         assert!((u.iter().sum::<f64>() / n as f64 - 0.5).abs() < 0.01, "{dtype:?}");
     }
-    let mut order = integers(random::permutation::<B>(seed(4), 1000).unwrap().into_data());
+    let mut order = integers(random::permutation::<B>(seed(4), 2000).unwrap().into_data());
     order.sort();
-    assert_eq!(order, (0..1000).collect::<Vec<i64>>());
+    assert_eq!(order, (0..2000).collect::<Vec<i64>>());
     let empty = random::normal::<B, 2>(seed(1), [0, 3], FloatDType::F32).unwrap();
     assert_eq!(empty.dims(), [0, 3]);
     // A logit of −∞ is not drawn.

@@ -45,3 +45,4 @@ out("BERNOULLI", random.bernoulli(key, jnp.float32(0.3), (20,)).astype(jnp.int64
 logits = jnp.sin(jnp.arange(15, dtype=jnp.float32)).reshape(3, 5)
 out("CATEGORICAL", random.categorical(key, logits))
 out("PERMUTATION", random.permutation(large, 17))
+out("LONG_PERMUTATION", random.permutation(key, 2000)[:24])
