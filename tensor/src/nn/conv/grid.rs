@@ -157,6 +157,19 @@ pub(super) fn elements(g: &Geometry) -> impl Iterator<Item = [usize; 3]> + use<>
     (0..kd * kh * kw).map(move |k| [k / (kh * kw), k / kw % kh, k % kw])
 }
 
+/// Offset of every block of `block` positions in the lines of y, which are padded to `pitch` positions.
+pub(super) fn starts(
+    g: &Geometry,
+    grid: &PhaseGrid,
+    pitch: usize,
+    block: usize,
+) -> Result<Vec<usize>> {
+    let height = g.y[0] * g.y[1];
+    let line = move |i: usize| (0..pitch).step_by(block).map(move |w| (i, w));
+    let at = |(i, w): (usize, usize)| grid.linear([i / g.y[1], i % g.y[1], w]);
+    collect("conv", height * pitch / block, (0..height).flat_map(line).map(at))
+}
+
 /// Offset of every window element of `channels` channels with consecutive grids.
 pub(super) fn taps(channels: usize, grid: &PhaseGrid, places: &[usize]) -> Result<Vec<usize>> {
     let of = |channel: usize| places.iter().map(move |place| channel * grid.len() + place);

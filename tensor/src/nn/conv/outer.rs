@@ -4,7 +4,7 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::{Isa, Loop, dispatch};
 
 use super::geometry::Geometry;
-use super::grid::{PAST, taps, windows};
+use super::grid::{PAST, starts, taps, windows};
 use super::parts::in_a_row;
 use super::shifted::worthwhile;
 use super::sums::{CHANNELS, rows, vector, widest};
@@ -12,7 +12,6 @@ use crate::error::Result;
 use crate::loops::transpose::{Even, transpose};
 use crate::output::{Filled, parts_mut, share_with};
 use crate::route::{Path, Route};
-use crate::storage::collect;
 use crate::tensor::Tensor;
 
 /// True for few positions, where the sums across registers of dot products would dominate the cost, on 512-bit registers
@@ -35,11 +34,7 @@ pub(super) fn of_positions<T: Float>(
     let blocks = g.o.div_ceil(block);
     let offsets = taps(g.c, &grid, &places)?;
     let count = offsets.len();
-    let starts = (0..y_plane).map(|t| {
-        let (line, w) = (t / g.y[2], t % g.y[2]);
-        grid.linear([line / g.y[1], line % g.y[1], w])
-    });
-    let starts = collect("conv", y_plane, starts)?;
+    let starts = starts(g, &grid, g.y[2], 1)?;
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
     let parts = parts_mut(w.as_mut_slice()?, g.groups);
     let scratch = || {

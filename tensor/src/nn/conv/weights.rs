@@ -5,7 +5,7 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{PAST, PhaseGrid, places, taps, windows};
+use super::grid::{PAST, PhaseGrid, places, starts, taps, windows};
 use super::parts::{in_a_row, weight_in_parts};
 use super::shifted::worthwhile;
 use super::strips::{Size, Strips};
@@ -16,7 +16,6 @@ use super::sums::{
 use crate::error::Result;
 use crate::output::{Filled, parts_mut, share, share_with};
 use crate::route::{Path, Route};
-use crate::storage::collect;
 use crate::tensor::Tensor;
 
 /// The weight as sums over long runs of several lines and images; NaN if an element multiplied by the zeros between
@@ -123,11 +122,7 @@ pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> 
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let (blocks, block) = (g.o / CHANNELS, vector::<T>());
     let offsets = taps(g.c, &grid, &places)?;
-    let starts = (0..y_plane).step_by(block).map(|t| {
-        let (line, w) = (t / g.y[2], t % g.y[2]);
-        grid.linear([line / g.y[1], line % g.y[1], w])
-    });
-    let starts = collect("conv", y_plane / block, starts)?;
+    let starts = starts(g, &grid, g.y[2], block)?;
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
     let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
     share(parts, 1, worthwhile(g), |task, w| {
@@ -242,12 +237,8 @@ pub(super) fn of_few_channels<T: Float>(
     let padded = if pitch > g.y[2] { height * pitch } else { 0 };
     let offsets = taps(g.c, &grid, &places)?;
     // Blocks of lines, and single elements, which are not followed by zeros.
-    let starts = |pitch: usize, block: usize| {
-        let line = move |i: usize| (0..pitch).step_by(block).map(move |w| (i, w));
-        let at = |(i, w): (usize, usize)| grid.linear([i / g.y[1], i % g.y[1], w]);
-        collect("conv", height * pitch / block, (0..height).flat_map(line).map(at))
-    };
-    let (blocks, elements) = (starts(pitch, block)?, starts(g.y[2], 1)?);
+    let blocks = starts(g, &grid, pitch, block)?;
+    let elements = starts(g, &grid, g.y[2], 1)?;
     let parts = parts_mut(w.as_mut_slice()?, g.groups * g.o);
     let scratch = || {
         let src = Filled::new(g.c * grid.len() + PAST, T::ZERO)?;
