@@ -121,9 +121,7 @@ pub fn fold_in<B: Backend, const D: usize>(
         return Err(RandomError::Data { count });
     }
     let data = B::int_cast(data.reshape([1]).into_primitive(), IntDType::I64);
-    let low = masked::<B>(data, WORD);
-    let zero = masked::<B>(low.clone(), 0);
-    let new = words.hash([zero, low]).map(flat);
+    let new = words.hash(masked::<B>(data, WORD)).map(flat);
     Ok(Tensor::cat(new.into(), 0))
 }
 
@@ -189,7 +187,8 @@ pub fn normal<B: Backend, const D: usize>(
     let format = UniformFormat(dtype);
     // The numbers above −1: the least would be −∞.
     let least = -1.0 + format.below_one();
-    let u = uniform::<B, D>(key, shape, dtype)?.mul_scalar(format.rounded(1.0 - least)) + least;
+    // 1 − least, rounded, is 2.
+    let u = uniform::<B, D>(key, shape, dtype)? * 2.0 + least;
     let x = inverse_erf(format.wide(u.clamp_min(least)), format) * std::f64::consts::SQRT_2;
     Ok(x.cast(dtype))
 }
@@ -280,21 +279,18 @@ impl<B: Backend> KeyWords<B> {
         let size = size.and_then(|size| i64::try_from(size).ok()).filter(|&size| size <= WORD);
         let Some(size) = size else { return Err(RandomError::Size { shape: shape.clone() }) };
         let device = B::int_device(&self.0[0]);
-        let low = B::int_arange(0..size, &device, IntDType::I64);
-        // The upper words of positions are 0.
-        let high = masked::<B>(low.clone(), 0);
-        Ok(self.hash([high, low]))
+        Ok(self.hash(B::int_arange(0..size, &device, IntDType::I64)))
     }
 
-    /// Threefry-2x32 with 20 rounds.
-    fn hash(&self, [high, low]: [IntTensor<B>; 2]) -> [IntTensor<B>; 2] {
+    /// Threefry-2x32 with 20 rounds, of counters whose upper words are 0.
+    fn hash(&self, low: IntTensor<B>) -> [IntTensor<B>; 2] {
         const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
         let add = |x, y| masked::<B>(B::int_add(x, y), WORD);
         let [first, second] = self.0.clone();
         let both = B::bitwise_xor(first.clone(), second.clone());
         let third = B::bitwise_xor_scalar(both, Scalar::Int(0x1BD1_1BDA));
         let keys = [first, second, third];
-        let [mut x, mut y] = [add(high, keys[0].clone()), add(low, keys[1].clone())];
+        let (mut x, mut y) = (keys[0].clone(), add(low, keys[1].clone()));
         for group in 0..5 {
             for by in ROTATIONS[group % 2] {
                 x = add(x, y.clone());
@@ -358,12 +354,6 @@ impl UniformFormat {
             FloatDType::F16 => 2f64.powi(-14),
             _ => f32::MIN_POSITIVE.into(),
         }
-    }
-
-    /// A number between 1 and 2, rounded to the dtype.
-    fn rounded(self, x: f64) -> f64 {
-        let unit = 2f64.powi(self.digits() as i32);
-        (x * unit).round_ties_even() / unit
     }
 }
 
