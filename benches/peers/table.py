@@ -33,7 +33,8 @@ README = [
 ]
 # Millions of multiply-adds of rows, by the beginnings of their names; compared with the rate of `matmul 1024` in the same run.
 MULTIPLY_ADDS = {
-    "conv2d 8×32×56×56": 462, "conv2d fwd+bwd": 347, "matmul 256": 17, "matmul 512": 134, "matmul 1024": 1074, "attention 4": 67,
+    "conv2d 8×32×56×56": 462, "conv2d fwd+bwd": 347, "attention 4": 67,
+    "matmul 256": 17, "matmul 512": 134, "matmul 1024": 1074,
 }  # fmt: skip
 # Bounds of other rows that do not only move memory; the first one that fits counts.
 LIMITS = {
