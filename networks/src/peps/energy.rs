@@ -65,7 +65,10 @@ impl<S: Sector> SymmetricEnergy<S> {
     }
 
     /// The state as it is used: with the symmetries of the square, of norm 1.
-    fn prepared<A: Array>(&self, state: &GradedTensor<S, A>) -> Result<GradedTensor<S, A>> {
+    pub(super) fn prepared<A: Array>(
+        &self,
+        state: &GradedTensor<S, A>,
+    ) -> Result<GradedTensor<S, A>> {
         Self::check(state)?;
         normalised(&symmetrised(state)?)
     }

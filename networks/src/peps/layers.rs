@@ -54,6 +54,14 @@ pub fn double<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<GradedTenso
     fused(einsum("sabcd,sefgh->aebfcgdh", &[x, &x.conj()?])?, 0)
 }
 
+/// As [`double`], of two states of one structure: the second one is conjugated.
+pub(super) fn double_of<S: Sector, A: Array>(
+    x: &GradedTensor<S, A>,
+    y: &GradedTensor<S, A>,
+) -> Result<GradedTensor<S, A>> {
+    fused(einsum("sabcd,sefgh->aebfcgdh", &[x, &y.conj()?])?, 0)
+}
+
 /// As [`double`], with an operator `[out, in]` at the site.
 ///
 /// # Errors

@@ -28,6 +28,7 @@
 //! subspace     derivatives of the subspaces that projectors keep
 //! energy       energy of a symmetric iPEPS, its gradient by the fixed point
 //! variational  energies as functions of the tensors of a state
+//! metric       overlaps of changes of a state, which precondition gradients
 //! operation    energies as operations on tapes
 //! optimise     L-BFGS on the energy
 //! implicit     gradients through fixed points
@@ -55,6 +56,7 @@ mod fixed;
 mod grid;
 mod implicit;
 pub mod layers;
+mod metric;
 mod operation;
 mod optimise;
 mod options;

@@ -152,6 +152,13 @@ impl<S: Sector, A: Array> Symmetric<S, A> {
         FixedStep::new(&engine, &self.on_engine()?, options)?.apply(bulk, self)
     }
 
+    /// The ring of one site with open bonds `[left, up, right, down]`.
+    pub(super) fn open_ring(&self) -> Result<GradedTensor<S, A>> {
+        let (c, edge) = (&self.corner, self.edge.conj()?);
+        let all = [&edge, c, &edge, c, &edge, c, &edge, c];
+        Ok(einsum("fle,et,tuv,vx,xry,yz,zdw,wf->lurd", &all)?)
+    }
+
     /// The partition function of the ring of one site, an array of one element.
     fn ring(&self, bulk: &GradedTensor<S, A>) -> Result<A> {
         let (m, c, edge) = (self.quarter(bulk)?, &self.corner, self.edge.conj()?);

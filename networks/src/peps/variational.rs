@@ -6,6 +6,7 @@ use t4a_structured::{GradedTensor, Sector};
 
 use super::cell::{CellEnergy, CellEvaluated};
 use super::energy::{Evaluated, SymmetricEnergy};
+use super::metric::StateMetric;
 use super::options::CtmReport;
 use crate::error::{NetworksError, Result};
 
@@ -35,6 +36,20 @@ pub trait PepsEnergy: Clone + Debug + Send + Sync + 'static {
     /// Those of CTMRG.
     fn energy(&self, state: &Self::State) -> Result<f64>;
 
+    /// A gradient times the inverse of a positive definite metric of the states, such as the overlaps of their changes: the
+    /// direction that [`PepsSearch`](super::PepsSearch) starts from. The default is the gradient itself.
+    ///
+    /// # Errors
+    /// Those of the contractions.
+    fn preconditioned(
+        &self,
+        _state: &Self::State,
+        _evaluated: &Self::Evaluated,
+        gradient: Vec<GradedTensor<Self::Sector>>,
+    ) -> Result<Vec<GradedTensor<Self::Sector>>> {
+        Ok(gradient)
+    }
+
     /// The tensors of a state.
     fn tensors(state: &Self::State) -> &[GradedTensor<Self::Sector>];
 
@@ -63,6 +78,16 @@ impl<S: Sector> PepsEnergy for SymmetricEnergy<S> {
 
     fn energy(&self, state: &GradedTensor<S>) -> Result<f64> {
         self.value(state)
+    }
+
+    fn preconditioned(
+        &self,
+        state: &GradedTensor<S>,
+        evaluated: &Evaluated<S>,
+        gradient: Vec<GradedTensor<S>>,
+    ) -> Result<Vec<GradedTensor<S>>> {
+        let metric = StateMetric::new(self, state, &evaluated.environment)?;
+        gradient.iter().map(|g| metric.solve(g)).collect()
     }
 
     fn tensors(state: &GradedTensor<S>) -> &[GradedTensor<S>] {

@@ -9,7 +9,7 @@ use t4a_diff::{Array, Eager};
 use t4a_structured::{GradedTensor, Sector};
 
 use super::step::CellStep;
-use super::{Cell, CellEnvironment, CellSearch, check_number};
+use super::{Cell, CellEnvironment, CellSearch, check_bonds, check_number};
 use crate::error::{NetworksError, Result};
 use crate::peps::implicit::implicit;
 use crate::peps::layers::{rank, real};
@@ -48,15 +48,6 @@ fn check_tensor<S: Sector, A: Array>(x: &GradedTensor<S, A>) -> Result<()> {
     real(OP, "the state", x)
 }
 
-/// The tensors as they are used: of norm 1.
-fn prepared<S: Sector, A: Array>(state: &[GradedTensor<S, A>]) -> Result<Vec<GradedTensor<S, A>>> {
-    let one = |x: &GradedTensor<S, A>| {
-        check_tensor(x)?;
-        normalised(x)
-    };
-    state.iter().map(one).collect()
-}
-
 /// All tensors of an environment.
 fn tensors<S: Sector, A: Array>(
     x: &CellEnvironment<S, A>,
@@ -78,22 +69,29 @@ impl<S: Sector> CellEnergy<S> {
         Ok(Self { width, pair, options })
     }
 
-    /// Rejects tensors of another form than those of a state, and another number of them.
+    /// Rejects tensors of another form than those of a state, another number of them, and bonds that do not fit.
     pub(in crate::peps) fn check<A: Array>(&self, state: &[GradedTensor<S, A>]) -> Result<()> {
         check_number(self.width, state.len())?;
-        state.iter().try_for_each(check_tensor)
+        state.iter().try_for_each(check_tensor)?;
+        check_bonds(OP, self.width, state, 1)
+    }
+
+    /// The tensors as they are used: of norm 1.
+    fn prepared<A: Array>(&self, state: &[GradedTensor<S, A>]) -> Result<Vec<GradedTensor<S, A>>> {
+        self.check(state)?;
+        state.iter().map(normalised).collect()
     }
 
     /// The energy per site in a given environment, an array of one element. Differentiable in both.
     ///
     /// # Errors
-    /// `Length`, `Argument`; `Structured` for other legs.
+    /// `Length`, `Argument`; `Chain` for bonds that do not fit; `Structured` for other legs.
     pub fn in_environment<A: Array>(
         &self,
         state: &[GradedTensor<S, A>],
         environment: &CellEnvironment<S, A>,
     ) -> Result<A> {
-        let state = prepared(state)?;
+        let state = self.prepared(state)?;
         let cell = Cell::of_state(self.width, &state)?;
         let like = state[0].re();
         let pair = lifted(&self.pair, like)?;
@@ -108,22 +106,24 @@ impl<S: Sector> CellEnergy<S> {
         Ok(sum.scale(1.0 / cell.len() as f64))
     }
 
-    /// The environment of a state, from the one of a similar state or from a closed boundary.
+    /// The environment of a state, from the one of a similar state or from a closed boundary. An environment of other bonds
+    /// is not used.
     ///
     /// # Errors
-    /// Those of CTMRG.
+    /// `Length`, `Argument` for tensors of another form; `Chain` for bonds that do not fit; those of CTMRG.
     pub fn environment(
         &self,
         state: &[GradedTensor<S>],
         start: Option<&CellEnvironment<S>>,
     ) -> Result<(CellEnvironment<S>, CtmReport)> {
-        let state = prepared(state)?;
+        let state = self.prepared(state)?;
+        let cell = Cell::of_state(self.width, &state)?;
+        start.map_or(Ok(()), |start| start.check_sites(&cell))?;
         let mut search = match start {
-            Some(start) => {
-                let cell = Cell::of_state(self.width, &state)?;
+            Some(start) if start.misfit(&cell).is_none() => {
                 CellSearch::from_environment(cell, start.clone(), self.options)?
             }
-            None => CellSearch::of_state(self.width, &state, self.options)?,
+            _ => CellSearch::closed(cell, &state, self.options)?,
         };
         let report = search.run(|_| Ok(ControlFlow::Continue(())))?;
         Ok((search.environment().clone(), report))
@@ -144,7 +144,7 @@ impl<S: Sector> CellEnergy<S> {
     /// Cost: CTMRG, and per application of GMRES about four steps of it.
     ///
     /// # Errors
-    /// Those of CTMRG; `Gradient` if CTMRG ended far from a fixed point; `Linalg` if the system for the cotangent does
+    /// Those of [`CellEnergy::environment`]; `Gradient` if CTMRG ended far from a fixed point; `Linalg` if the system for the cotangent does
     /// not converge to 1e-6.
     pub fn gradient(
         &self,
@@ -153,7 +153,7 @@ impl<S: Sector> CellEnergy<S> {
     ) -> Result<CellEvaluated<S>> {
         let (environment, report) = self.environment(state, start)?;
         let step = CellStep::new(
-            &Cell::of_state(self.width, &prepared(state)?)?,
+            &Cell::of_state(self.width, &self.prepared(state)?)?,
             &environment,
             &self.options,
         )?;
@@ -173,7 +173,7 @@ impl<S: Sector> CellEnergy<S> {
         )?;
         let s = all(state)?;
         let energy = self.in_environment(&s, &around)?;
-        let next = step.apply(&Cell::of_state(self.width, &prepared(&s)?)?, &around)?;
+        let next = step.apply(&Cell::of_state(self.width, &self.prepared(&s)?)?, &around)?;
         let variables: Vec<&Recorded> =
             s.iter().chain(tensors(&around)).map(GradedTensor::re).collect();
         let ones = energy.value().full(&energy.shape(), 1.0);

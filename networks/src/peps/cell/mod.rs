@@ -57,6 +57,43 @@ fn check_number(width: usize, given: usize) -> Result<()> {
     Ok(())
 }
 
+/// The next site in a direction, of a cell of `len` tensors in rows of `width`.
+fn neighbor(width: usize, len: usize, site: usize, direction: usize) -> usize {
+    let (w, h) = (width, len / width);
+    let (x, y) = (site % w, site / w);
+    let (x, y) = match direction % 4 {
+        0 => ((x + w - 1) % w, y),
+        1 => (x, (y + h - 1) % h),
+        2 => ((x + 1) % w, y),
+        _ => (x, (y + 1) % h),
+    };
+    y * w + x
+}
+
+/// Rejects tensors `[…, left, up, right, down]` with `first` other legs whose bonds do not contract with those of their
+/// neighbours.
+fn check_bonds<S: Sector, A: Array>(
+    op: &'static str,
+    width: usize,
+    tensors: &[GradedTensor<S, A>],
+    first: usize,
+) -> Result<()> {
+    for site in 0..tensors.len() {
+        for (direction, side, opposite) in [(2, "right", "left"), (3, "down", "up")] {
+            let next = neighbor(width, tensors.len(), site, direction);
+            let own = &tensors[site].spec().legs()[first + direction];
+            let other = &tensors[next].spec().legs()[first + direction - 2];
+            if !own.contracts_with(other) {
+                let message = format!(
+                    "the leg {side} is {own}, the leg {opposite} of tensor {next} is {other}"
+                );
+                return Err(NetworksError::Chain { op, site, message });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A cell of bulk tensors `[left, up, right, down]` on the square lattice, row by row.
 #[derive(Clone, Debug)]
 pub struct Cell<S, A = Eager> {
@@ -76,26 +113,19 @@ impl<S: Sector, A: Array> Cell<S, A> {
         }
         check_number(width, bulk.len())?;
         bulk.iter().try_for_each(|x| rank(OP, x, 4))?;
-        let cell = Self { width, bulk };
-        for site in 0..cell.bulk.len() {
-            for direction in [2, 3] {
-                let (own, other) = (cell.leg(site, direction), cell.neighbor(site, direction));
-                let other = cell.leg(other, direction + 2);
-                if !own.contracts_with(other) {
-                    let message =
-                        format!("leg {direction} is {own}, that of its neighbour {other}");
-                    return Err(NetworksError::Chain { op: OP, site, message });
-                }
-            }
-        }
-        Ok(cell)
+        check_bonds(OP, width, &bulk, 0)?;
+        Ok(Self { width, bulk })
     }
 
-    /// The cell of a state of tensors `[site, left, up, right, down]`: two layers.
+    /// The cell of a state of tensors `[site, left, up, right, down]`: two layers. Bonds of one layer have to fit, which is
+    /// tested before the layers are contracted.
     ///
     /// # Errors
     /// As [`Cell::new`], [`layers::double`](super::layers::double).
     pub fn of_state(width: usize, state: &[GradedTensor<S, A>]) -> Result<Self> {
+        check_number(width, state.len())?;
+        state.iter().try_for_each(|x| rank(OP, x, 5))?;
+        check_bonds(OP, width, state, 1)?;
         Self::new(width, state.iter().map(double).collect::<Result<_>>()?)
     }
 
@@ -120,15 +150,7 @@ impl<S: Sector, A: Array> Cell<S, A> {
 
     /// The next site in a direction.
     pub fn neighbor(&self, site: usize, direction: usize) -> usize {
-        let (w, h) = (self.width, self.bulk.len() / self.width);
-        let (x, y) = (site % w, site / w);
-        let (x, y) = match direction % 4 {
-            0 => ((x + w - 1) % w, y),
-            1 => (x, (y + h - 1) % h),
-            2 => ((x + 1) % w, y),
-            _ => (x, (y + 1) % h),
-        };
-        y * w + x
+        neighbor(self.width, self.bulk.len(), site, direction)
     }
 }
 
@@ -216,6 +238,14 @@ impl<S: Sector, A: Array> CellEnvironment<S, A> {
         }
     }
 
+    /// Direction and site of an edge that does not contract with the tensor of a cell of the same number of sites.
+    fn misfit(&self, cell: &Cell<S, A>) -> Option<(usize, usize)> {
+        let all = (0..4).flat_map(|d| (0..cell.len()).map(move |site| (d, site)));
+        let bond = |d: usize, site: usize| &self.edge(d, site).spec().legs()[1];
+        let mut all = all.filter(|&(d, site)| !bond(d, site).contracts_with(cell.leg(site, d)));
+        all.next()
+    }
+
     /// Singular values of all corners, each in descending order and of sum 1.
     fn spectra(&self) -> Result<Vec<Vec<f64>>> {
         let of = |x: &GradedTensor<S, A>| -> Result<Vec<f64>> {
@@ -261,7 +291,11 @@ impl<S: Sector> CellSearch<S> {
     /// # Errors
     /// `Argument` for options out of range; `Length`, `Chain` as [`Cell::of_state`].
     pub fn of_state(width: usize, state: &[GradedTensor<S>], options: CtmOptions) -> Result<Self> {
-        let cell = Cell::of_state(width, state)?;
+        Self::closed(Cell::of_state(width, state)?, state, options)
+    }
+
+    /// An iteration for the cell of a state from the boundary that closes both layers.
+    fn closed(cell: Cell<S>, state: &[GradedTensor<S>], options: CtmOptions) -> Result<Self> {
         let vector = |d: usize, site: usize| closed(&state[site].spec().legs()[1 + d].dual());
         let environment = CellEnvironment::boundary(&cell, vector)?;
         Self::from_environment(cell, environment, options)
@@ -270,7 +304,8 @@ impl<S: Sector> CellSearch<S> {
     /// An iteration that starts from an environment.
     ///
     /// # Errors
-    /// `Argument` for options out of range; `Length` for the environment of another number of sites.
+    /// `Argument` for options out of range; `Length` for the environment of another number of sites; `Chain` for one whose
+    /// edges do not contract with the tensors.
     pub fn from_environment(
         cell: Cell<S>,
         environment: CellEnvironment<S>,
@@ -278,6 +313,11 @@ impl<S: Sector> CellSearch<S> {
     ) -> Result<Self> {
         options.check(OP)?;
         environment.check_sites(&cell)?;
+        if let Some((d, site)) = environment.misfit(&cell) {
+            let (own, edge) = (cell.leg(site, d), &environment.edge(d, site).spec().legs()[1]);
+            let message = format!("leg {d} is {own}, the edge of the environment has {edge}");
+            return Err(NetworksError::Chain { op: OP, site, message });
+        }
         let spectra = environment.spectra()?;
         Ok(Self { cell, environment, options, spectra, steps: 0, last: None })
     }

@@ -6,4 +6,5 @@ mod grids;
 mod infinite;
 mod rejected;
 mod reports;
+mod search;
 mod tape;

@@ -6,12 +6,12 @@ use t4a_diff::check;
 use t4a_networks::NetworksError;
 use t4a_networks::peps::{
     Cell, CellEnergy, CellEnvironment, CellSearch, CellStep, CtmOptions, CtmReport, FixedStep,
-    Grid, PepsEnergy, PepsOptions, PepsSearch, Symmetric, SymmetricEnergy, SymmetricSearch, layers,
-    random_state,
+    Grid, PepsEnergy, PepsOptions, PepsSearch, Symmetric, SymmetricEnergy, SymmetricSearch,
+    cell_energy, layers, random_state,
 };
 use t4a_networks::sites::spin_half;
 use t4a_networks::{Method, Report};
-use t4a_structured::{Direction, GradedTensor, Leg, Spec, Trivial, Z2};
+use t4a_structured::{Direction, GradedTensor, Leg, Spec, Trivial, U1, Z2};
 use t4a_tensor::DType;
 use t4a_tensor::random::Generator;
 
@@ -304,4 +304,96 @@ fn cells_whose_bonds_do_not_fit() {
         let e = Cell::new(width, cell).unwrap_err();
         assert!(matches!(e, NetworksError::Chain { site, .. } if site == last), "{e}");
     }
+}
+
+/// Tensors `[site, left, up, right, down]` of two states per bond, of a checkerboard of up and down spins.
+fn on_a_checkerboard() -> Vec<GradedTensor<U1>> {
+    let [a, b] = checkerboard();
+    vec![a.clone(), b.clone(), b, a]
+}
+
+#[test]
+fn states_whose_bonds_do_not_fit() {
+    let terms = [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (1.0, "Sz", "Sz")];
+    let pair = layers::bond_operator(&spin_half(), terms).unwrap();
+    let options = CtmOptions::new().max_dim(4).tolerance(1e-6);
+    let h = CellEnergy::new(2, pair, options).unwrap();
+    let state = on_a_checkerboard();
+    let found = h.gradient(&state, None).unwrap();
+    // The charges of one bond shifted: both layers together have the charges of before.
+    let shifted = |site: usize, axis: usize| {
+        let (mut state, x) = (state.clone(), &state[site]);
+        let mut legs = x.spec().legs().to_vec();
+        let sectors = legs[axis].sectors().iter().map(|&(q, n)| (U1(q.0 + 2), n));
+        legs[axis] = Leg::new(sectors.collect::<Vec<_>>(), legs[axis].direction()).unwrap();
+        let by = if legs[axis].direction() == Direction::Out { 2 } else { -2 };
+        let spec = Spec::new(legs, U1(x.spec().flux().0 + by), 1).unwrap();
+        state[site] = GradedTensor::new(spec, x.re().clone(), None).unwrap();
+        state
+    };
+    // The first tensor in the order of rows whose leg on the right or below does not fit.
+    for (site, axis, first, message) in [
+        (0, 3, 0, "the leg right is"),
+        (3, 4, 3, "the leg down is"),
+        (1, 1, 0, "the leg left of tensor 1 is"),
+        (2, 2, 0, "the leg up of tensor 2 is"),
+    ] {
+        let state = shifted(site, axis);
+        let doubled: Vec<_> = state.iter().map(|x| layers::double(x).unwrap()).collect();
+        assert!(Cell::new(2, doubled).is_ok());
+        let is_rejected = |found: Result<(), NetworksError>| {
+            let e = found.unwrap_err();
+            let text = e.to_string();
+            assert!(text.contains(message), "{text}");
+            assert!(matches!(e, NetworksError::Chain { site, .. } if site == first), "{text}");
+        };
+        is_rejected(Cell::of_state(2, &state).map(drop));
+        is_rejected(CellSearch::of_state(2, &state, options).map(drop));
+        is_rejected(h.environment(&state, None).map(drop));
+        is_rejected(h.value(&state).map(drop));
+        is_rejected(h.gradient(&state, None).map(drop));
+        is_rejected(h.gradient(&state, Some(&found.environment)).map(drop));
+        is_rejected(h.in_environment(&state, &found.environment).map(drop));
+        is_rejected(cell_energy(&h, &state).map(drop));
+        is_rejected(PepsSearch::new(&h, state.clone(), PepsOptions::new()).map(drop));
+    }
+    length(Cell::of_state(2, &state[..3]));
+    length(Cell::of_state(2, found.environment.corners()[0].as_slice()));
+}
+
+#[test]
+fn environments_of_cells_with_other_bonds() {
+    let terms = [(0.5, "S+", "S-"), (0.5, "S-", "S+"), (1.0, "Sz", "Sz")];
+    let pair = layers::bond_operator(&spin_half(), terms).unwrap();
+    let options = CtmOptions::new().max_dim(4).tolerance(1e-8);
+    let h = CellEnergy::new(2, pair, options).unwrap();
+    let state = on_a_checkerboard();
+    let (around, _) = h.environment(&state, None).unwrap();
+    let single = |x: &GradedTensor<U1>| {
+        let legs = x.spec().legs().iter().enumerate().map(|(k, leg)| {
+            let first = leg.sectors()[0].0;
+            if k == 0 { leg.clone() } else { Leg::new([(first, 1)], leg.direction()).unwrap() }
+        });
+        let spec = Spec::new(legs.collect(), x.spec().flux(), 1).unwrap();
+        GradedTensor::random(spec, DType::F64, false, &Generator::new(3)).unwrap()
+    };
+    let small: Vec<_> = state.iter().map(single).collect();
+    let cell = Cell::of_state(2, &small).unwrap();
+    let e = CellSearch::from_environment(cell.clone(), around.clone(), options).unwrap_err();
+    assert!(matches!(e, NetworksError::Chain { site: 0, .. }), "{e}");
+    // Energies start from a closed boundary then; an environment of another number of sites is an error.
+    let spectrum = |start| h.environment(&small, start).unwrap().0;
+    let [own, want] =
+        [Some(&around), None].map(spectrum).map(|x| check::elements(x.corners()[0][0].re()));
+    assert_eq!(own, want);
+    let halved = |all: &[Vec<GradedTensor<U1>>; 4]| all.clone().map(|x| x[..2].to_vec());
+    let fewer = CellEnvironment::new(halved(around.corners()), halved(around.edges())).unwrap();
+    length(h.environment(&state, Some(&fewer)));
+    // One edge alone, of the last direction and site.
+    let (corners, mut edges) = (around.corners().clone(), around.edges().clone());
+    edges[3][3] = edges[3][3].conj().unwrap();
+    let wrong = CellEnvironment::new(corners, edges).unwrap();
+    let cell = Cell::of_state(2, &state).unwrap();
+    let e = CellSearch::from_environment(cell, wrong, options).unwrap_err();
+    assert!(matches!(e, NetworksError::Chain { site: 3, .. }), "{e}");
 }
