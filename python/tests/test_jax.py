@@ -94,6 +94,9 @@ def test_hessian_jit_vmap():
     np.testing.assert_allclose(
         jax.vmap(tj.solve, (0, None))(batch, right), jax.vmap(jnp.linalg.solve, (0, None))(batch, right), atol=1e-12
     )
+    for x in (batch, np.asarray(batch)):
+        got = jax.vmap(tj.matrix_scan)(x[:, None])[:, 0]
+        np.testing.assert_allclose(got, x, atol=1e-12)
     wide = noise(5, 3, 4)
     np.testing.assert_allclose(jax.vmap(jax.jit(f))(wide), jax.vmap(g)(wide), atol=1e-12)
     np.testing.assert_allclose(jax.vmap(jax.grad(f), 1)(noise(3, 5, 4)).shape, (5, 3, 4))
@@ -143,7 +146,7 @@ def test_functions_of_a_batch(name):
     f, batch = getattr(tj, name), noise(3, 2, 2)
     batch = batch @ batch.swapaxes(1, 2) + jnp.eye(2)
     want = f(batch)
-    for got in (jax.vmap(f)(batch), jax.jit(f)(batch)):
+    for got in (jax.vmap(f)(batch), jax.vmap(f)(np.asarray(batch)), jax.jit(f)(batch)):
         for one, two in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
 

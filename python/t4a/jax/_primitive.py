@@ -195,7 +195,8 @@ def _size(arrays, axes):
 
 def _one_by_one(bind, arrays, axes):
     size = _size(arrays, axes)
-    front = [x if axis is None else _batching.bdim_at_front(x, axis, size) for x, axis in zip(arrays, axes)]
+    # Operands may be arrays of NumPy, which a traced index cannot select from.
+    front = [x if axis is None else _batching.bdim_at_front(_jnp.asarray(x), axis, size) for x, axis in zip(arrays, axes)]
 
     def example(i):
         return bind(*(x if axis is None else x[i] for x, axis in zip(front, axes)))
