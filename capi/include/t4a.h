@@ -59,7 +59,7 @@ typedef struct DLManagedTensorVersioned {
 #endif
 
 #define T4A_ABI_MAJOR 1
-#define T4A_ABI_MINOR 2
+#define T4A_ABI_MINOR 3
 
 typedef int32_t t4a_status;
 enum {
@@ -228,6 +228,10 @@ void *t4a_xla_execute(void *call_frame);
 /* For the package t4a of Python alone: built-in functions of CPython, a list, made with the functions at these addresses
    (capi/src/python), or NULL. To be called with the lock of the interpreter. Since 1.1. */
 void *t4a_python(const void *symbols);
+
+/* The destructor for PyCapsule_New of a capsule "dltensor_versioned" that owns an exported tensor, made with the addresses of
+   PyCapsule_IsValid and PyCapsule_GetPointer; NULL if one is NULL. Since 1.3. */
+void *t4a_capsule_destructor(const void *is_valid, const void *pointer);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use t4a_tensor::{AnyTensor, DType};
 
@@ -163,13 +164,20 @@ impl Drop for Taken {
 /// Exported tensor with the memory of its shape and strides.
 struct Given {
     managed: Managed,
+    /// Owners: the consumer, and [`give_to`] during an import.
+    owners: AtomicUsize,
     _sizes: Vec<i64>,
     _tensor: AnyTensor,
 }
 
 unsafe extern "C" fn release(managed: *mut Managed) {
-    // SAFETY: `context` is the box allocated by `give`; DLPack requires that the consumer calls the deleter once.
-    drop(unsafe { Box::from_raw((*managed).context.cast::<Given>()) });
+    // SAFETY: `context` is the box allocated by `give`, which an owner releases once; the last one drops it.
+    unsafe {
+        let given = (*managed).context.cast::<Given>();
+        if (*given).owners.fetch_sub(1, Ordering::AcqRel) == 1 {
+            drop(Box::from_raw(given));
+        }
+    }
 }
 
 /// Shape followed by strides, and the dtype, in the types of DLPack.
@@ -206,11 +214,87 @@ pub(crate) fn give(tensor: AnyTensor, flags: u64) -> Result<NonNull<Managed>, Fa
         flags,
         tensor: own,
     };
-    let given = Box::leak(Box::new(Given { managed, _sizes: sizes, _tensor: tensor }));
+    let owners = AtomicUsize::new(1);
+    let given = Box::leak(Box::new(Given { managed, owners, _sizes: sizes, _tensor: tensor }));
     let given = NonNull::from(given);
     // SAFETY: the box is leaked, so the pointer is valid; the second pointer is derived from it.
     unsafe {
         (*given.as_ptr()).managed.context = given.as_ptr().cast();
         Ok(NonNull::new_unchecked(&raw mut (*given.as_ptr()).managed))
+    }
+}
+
+/// Exports a tensor to a function that returns true if it took the tensor over. A function that fails may have called the
+/// deleter or not: consumers differ here. The tensor is released in both cases.
+pub(crate) fn give_to(
+    tensor: AnyTensor,
+    import: impl FnOnce(*mut Managed) -> bool,
+) -> Result<bool, Failure> {
+    let managed = give(tensor, 0)?.as_ptr();
+    // SAFETY: `give` sets the context; the box exists until its second owner, this function, releases it.
+    unsafe {
+        let given = (*managed).context.cast::<Given>();
+        (*given).owners.store(2, Ordering::Release);
+        let taken = import(managed);
+        if !taken
+            && (*given).owners.load(Ordering::Acquire) == 2
+            && let Some(deleter) = (*managed).deleter
+        {
+            deleter(managed);
+        }
+        release(managed);
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use t4a_tensor::layout::Layout;
+    use t4a_tensor::storage::Buffer;
+
+    use super::*;
+
+    /// A tensor on memory of an owner, and a second reference to the owner.
+    fn counted() -> (AnyTensor, Arc<[f64; 2]>) {
+        let owner = Arc::new([1.0, 2.0]);
+        let layout = Layout::contiguous("test", &[2], 8).unwrap();
+        // SAFETY: two aligned numbers, which the owner keeps.
+        let tensor = unsafe {
+            let buffer =
+                Buffer::from_foreign(NonNull::from(&owner[0]).cast(), 16, Box::new(owner.clone()));
+            AnyTensor::from_buffer(buffer, layout, DType::F64).unwrap()
+        };
+        (tensor, owner)
+    }
+
+    #[test]
+    fn a_failed_import_releases_the_tensor_once() {
+        let (tensor, owner) = counted();
+        assert!(!give_to(tensor, |_| false).unwrap());
+        assert_eq!(Arc::strong_count(&owner), 1);
+
+        // A consumer that calls the deleter and then fails.
+        let (tensor, owner) = counted();
+        // SAFETY: the tensor was passed to this consumer.
+        let consumed = give_to(tensor, |managed| unsafe {
+            release(managed);
+            false
+        });
+        assert!(!consumed.unwrap());
+        assert_eq!(Arc::strong_count(&owner), 1);
+
+        let (tensor, owner) = counted();
+        let mut kept = std::ptr::null_mut();
+        let consumed = give_to(tensor, |managed| {
+            kept = managed;
+            true
+        });
+        assert!(consumed.unwrap());
+        assert_eq!(Arc::strong_count(&owner), 2);
+        // SAFETY: the consumer took the tensor over.
+        unsafe { release(kept) };
+        assert_eq!(Arc::strong_count(&owner), 1);
     }
 }

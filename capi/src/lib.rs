@@ -43,7 +43,7 @@ use t4a_algebra::parallel;
 /// Major version of the binary interface; that of the caller must be equal.
 pub const ABI_MAJOR: u32 = 1;
 /// Minor version of the binary interface, increased by each new function or field.
-pub const ABI_MINOR: u32 = 2;
+pub const ABI_MINOR: u32 = 3;
 
 /// Version of the binary interface, `major << 16 | minor`.
 #[unsafe(no_mangle)]

@@ -124,14 +124,15 @@ fn names(text: &str, before: &str) -> BTreeSet<String> {
 fn the_header_is_complete() {
     let header = std::fs::read_to_string(folder("include/t4a.h")).expect("the header");
     let networks = ["networks/ground_states", "networks/trains"];
-    let files = ["lib", "error", "tensor", "op", "run", "saved", "xla", "python/mod"]
-        .into_iter()
-        .chain(networks);
+    let files =
+        ["lib", "error", "tensor", "op", "run", "saved", "xla", "python/mod", "python/capsule"]
+            .into_iter()
+            .chain(networks);
     let source = |name| std::fs::read_to_string(folder(&format!("src/{name}.rs")));
     let sources: Vec<String> = files.map(|name| source(name).expect("a source")).collect();
     let exported = names(&sources.concat(), "extern \"C\" fn t4a_");
     assert_eq!(names(&header, "t4a_"), exported);
-    assert_eq!(exported.len(), 32);
+    assert_eq!(exported.len(), 33);
     for (name, value) in [("MAJOR", t4a::ABI_MAJOR), ("MINOR", t4a::ABI_MINOR)] {
         assert!(header.contains(&format!("#define T4A_ABI_{name} {value}\n")), "{name}");
     }

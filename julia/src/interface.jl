@@ -1,7 +1,7 @@
 # Written by interface.py from t4a.h. Not edited by hand.
 
 const T4A_ABI_MAJOR = UInt32(1)
-const T4A_ABI_MINOR = UInt32(2)
+const T4A_ABI_MINOR = UInt32(3)
 const T4A_WRITABLE = UInt32(1)
 const T4A_COLUMN_MAJOR = UInt32(2)
 const T4A_STRIDED = UInt32(4)
@@ -167,3 +167,6 @@ t4a_xla_execute(call_frame) =
 
 t4a_python(symbols) =
     @ccall libt4a.t4a_python(symbols::Ptr{Cvoid})::Ptr{Cvoid}
+
+t4a_capsule_destructor(is_valid, pointer) =
+    @ccall libt4a.t4a_capsule_destructor(is_valid::Ptr{Cvoid}, pointer::Ptr{Cvoid})::Ptr{Cvoid}

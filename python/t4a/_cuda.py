@@ -5,11 +5,11 @@ It copies operands once, on the device, and returns when all work is complete. R
 
 import ctypes
 import os
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p, cast
+from ctypes import byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from math import prod
 from pathlib import Path
 
-from ._dlpack import CUDA, DELETER, capsule_of, pointer_of_capsule
+from ._dlpack import CUDA, capsule_of, managed_of_capsule, pointer_of_capsule
 from ._library import ArgumentError, Managed, UnsupportedError, lib as _main, raise_error
 
 _SIGNATURES = {
@@ -75,8 +75,7 @@ _ROOM = 64
 
 
 def run_at(op, addresses, stream):
-    """Runs an operation on operands given by addresses of `DLTensor`s. Returns addresses of results, each to be released by its
-    deleter. `stream`: the stream in whose order the operands are complete, numbered as in DLPack."""
+    """Runs an operation on operands given by addresses of `DLTensor`s. Returns capsules of the results. `stream`: the stream in whose order the operands are complete, numbered as in DLPack."""
     lib = library()
     handle = op.on_cuda
     if handle is None:
@@ -84,7 +83,7 @@ def run_at(op, addresses, stream):
     found, out = c_size_t(), (c_void_p * _ROOM)()
     given = (c_void_p * len(addresses))(*addresses)
     _call(lib, "t4a_cuda_run", handle.value, given, len(addresses), stream, out, _ROOM, byref(found))
-    return out[: found.value]
+    return list(map(capsule_of, out[: found.value]))
 
 
 def free_memory(device=0):
@@ -117,8 +116,7 @@ def run(op, producers):
     check_devices(devices)
     library()
     capsules = list(map(_exported, producers))
-    found = run_at(op, [pointer_of_capsule(x) for x in capsules], _LEGACY)
-    return [CudaArray(address) for address in found]
+    return list(map(CudaArray, run_at(op, [pointer_of_capsule(x) for x in capsules], _LEGACY)))
 
 
 # The legacy default stream: producers let it wait for their work.
@@ -137,13 +135,15 @@ class CudaArray:
     """Result of an operation on CUDA tensors, for consumers of DLPack: `cupy.from_dlpack(result)`, `torch.from_dlpack(result)`.
     Other functions of `t4a.numpy` accept it as an operand."""
 
-    __slots__ = ("_address", "_device", "dtype", "shape")
+    __slots__ = ("_capsule", "_address", "_device", "dtype", "shape")
 
-    def __init__(self, address, shape=None):
+    def __init__(self, capsule):
         from ._op import NAMES
 
-        tensor = Managed.from_address(address).tensor
-        self._address, self._device = address, tensor.device.id
+        # The capsule owns the tensor.
+        self._capsule, self._address = capsule, managed_of_capsule(capsule)
+        tensor = Managed.from_address(self._address).tensor
+        self._device = tensor.device.id
         self.dtype = NAMES[tensor.dtype.code, tensor.dtype.bits]
         self.shape = tuple(tensor.shape[: tensor.ndim])
 
@@ -162,12 +162,12 @@ class CudaArray:
             raise BufferError("the consumer has to know DLPack 1.0")
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("the tensor is exported without a copy")
-        return capsule_of(self._shared(self.shape))
+        return self._shared(self.shape)
 
     def _shared(self, shape):
         out = c_void_p()
         _call(library(), "t4a_cuda_share", self._address, (c_int64 * len(shape))(*shape), len(shape), byref(out))
-        return out.value
+        return capsule_of(out)
 
     def reshape(self, *shape):
         """The same elements in row-major order with another shape."""
@@ -193,7 +193,3 @@ class CudaArray:
             else:
                 raise UnsupportedError("elements of a CudaArray; convert it by `cupy.from_dlpack` or `torch.from_dlpack`")
         return self.reshape([*shape, *rest])
-
-    def __del__(self):
-        managed = cast(self._address, POINTER(Managed))
-        DELETER(managed.contents.deleter)(managed)

@@ -1,7 +1,7 @@
 """Import and export of tensors by DLPack."""
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_void_p, cast, py_object, pythonapi
+from ctypes import byref, c_char_p, c_void_p, cast, py_object, pythonapi
 
 import numpy as _numpy
 
@@ -14,15 +14,12 @@ def _function(name, result, *arguments):
 
 
 capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
-release_object = _function("Py_DecRef", None, py_object)
 _new = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
-# Version for a raw pointer: the reference count of a capsule must not change during its destruction.
-_pointer_of = _function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
-_valid = _function("PyCapsule_IsValid", ctypes.c_int, c_void_p, c_char_p)
+# Releases the tensor of a capsule that no consumer has renamed. A function of the library: a capsule is also destroyed while an
+# exception is raised, or while the interpreter ends, and no code of Python can run then.
+_RELEASE = lib.t4a_capsule_destructor(*(cast(pythonapi[name], c_void_p) for name in ("PyCapsule_IsValid", "PyCapsule_GetPointer")))
 
 _VERSIONED = b"dltensor_versioned"
-DELETER = ctypes.CFUNCTYPE(None, POINTER(Managed))
-
 
 # Kind of the devices of CUDA.
 CUDA = 2
@@ -61,6 +58,11 @@ def capsule_of(managed):
     return _new(managed, _VERSIONED, _RELEASE)
 
 
+def managed_of_capsule(capsule):
+    """Address of the managed tensor of a capsule that nothing has consumed."""
+    return capsule_pointer(capsule, _VERSIONED)
+
+
 def pointer_of_capsule(capsule):
     """Address of the DLTensor of a capsule, of DLPack 1.0 or earlier."""
     try:
@@ -96,17 +98,3 @@ class Result:
     def __del__(self):
         if self._handle is not None:
             lib.t4a_tensor_release(self._handle)
-
-
-# The objects are bound as defaults: globals of a module are None at the exit of the interpreter, which releases capsules too.
-def _release(capsule, pointer=_pointer_of, valid=_valid, name=_VERSIONED, managed=Managed.from_address, deleter=DELETER):
-    # A consumer renames the capsule; the tensor of an unconsumed capsule is released here.
-    if valid(capsule, name):
-        exported = managed(pointer(capsule, name))
-        deleter(exported.deleter)(exported)
-
-
-_DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)(_release)
-# Never destroyed, as capsules can outlive the module.
-pythonapi.Py_IncRef(py_object(_DESTRUCTOR))
-_RELEASE = cast(_DESTRUCTOR, c_void_p)

@@ -124,6 +124,7 @@ _signatures = {
     "t4a_error_free": (None, [c_void_p]),
     "t4a_tensor_give": (c_int32, [c_void_p, c_uint32, c_void_p, c_void_p]),
     "t4a_tensor_release": (None, [c_void_p]),
+    "t4a_capsule_destructor": (c_void_p, [c_void_p, c_void_p]),
     "t4a_op_einsum": (c_int32, [c_void_p, c_size_t, c_void_p, c_int32, c_void_p, c_void_p, c_void_p]),
     "t4a_op_parse": (c_int32, [c_char_p, c_size_t, c_void_p, c_void_p]),
     "t4a_op_text": (c_size_t, [c_void_p, c_void_p, c_size_t]),
@@ -141,10 +142,10 @@ for _name, (_result, _arguments) in _signatures.items():
 
 
 def check_abi(abi):
-    """Raises ImportError for a library with another major version, or an earlier minor one, than 1.2."""
+    """Raises ImportError for a library with another major version, or an earlier minor one, than 1.3."""
     major, minor = abi >> 16, abi & 0xFFFF
-    if major != 1 or minor < 2:
-        raise ImportError(f"libt4a has ABI {major}.{minor}, this package requires 1.2 or a later 1.x")
+    if major != 1 or minor < 3:
+        raise ImportError(f"libt4a has ABI {major}.{minor}, this package requires 1.3 or a later 1.x")
 
 
 check_abi(lib.t4a_abi())

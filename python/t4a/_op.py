@@ -63,6 +63,11 @@ class Op:
     def __del__(self):
         lib.t4a_op_free(self._handle)
 
+    def __reduce__(self):
+        if not self.text:
+            raise UnsupportedError("an operation with numbers that its text cannot represent")
+        return Op.parse, (self.text,)
+
     @staticmethod
     def parse(text):
         """Parses the text of an operation."""
@@ -178,19 +183,19 @@ class Op:
 
             return _cuda.run(self, operands)
         all = [borrowed(x) for x in operands]
-        return [Result(handle) for handle in self.run_at(*[address for _, address in all])]
+        return self.run_at(*[address for _, address in all])
 
     def compute(self, kind, operands):
         """Results as NumPy arrays (`kind` 0) or PyTorch tensors (1). None if an operand can be read by `__dlpack__` only."""
         return None if builtin is None else builtin.run(self.address, kind, operands)
 
     def run_at(self, *addresses):
-        """Runs the operation on operands given by addresses of `DLTensor`s; returns handles of the results."""
+        """Runs the operation on operands given by addresses of `DLTensor`s. Returns DLPack producers."""
         count, found = len(addresses), c_size_t()
         out, error = _Handles(), c_void_p()
         if lib.t4a_run(self._handle, _ADDRESSES[count](*addresses), count, out, _ROOM, byref(found), byref(error)):
             raise_error(error)
-        return out[: found.value]
+        return list(map(Result, out[: found.value]))
 
 
 # Maximum number of results; larger than for any operation of the library and its derivatives up to third order.

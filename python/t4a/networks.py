@@ -31,7 +31,8 @@ def _call(function, room, *arguments):
     out, found, error = (c_void_p * room)(), c_size_t(), c_void_p()
     if function(*arguments, out, room, byref(found), byref(error)):
         raise_error(error)
-    text, *arrays = [_numpy.from_dlpack(Result(handle)) for handle in out[: found.value]]
+    results = list(map(Result, out[: found.value]))
+    text, *arrays = map(_numpy.from_dlpack, results)
     return json.loads(text.tobytes()), arrays
 
 

@@ -97,6 +97,7 @@ def test_hessian_jit_vmap():
     for x in (batch, np.asarray(batch)):
         got = jax.vmap(tj.matrix_scan)(x[:, None])[:, 0]
         np.testing.assert_allclose(got, x, atol=1e-12)
+    assert jax.vmap(tj.matrix_scan)(batch[:0, None]).shape == (0, 1, 3, 3)
     wide = noise(5, 3, 4)
     np.testing.assert_allclose(jax.vmap(jax.jit(f))(wide), jax.vmap(g)(wide), atol=1e-12)
     np.testing.assert_allclose(jax.vmap(jax.grad(f), 1)(noise(3, 5, 4)).shape, (5, 3, 4))

@@ -1,4 +1,6 @@
+import copy
 import itertools
+import pickle
 
 import pytest
 
@@ -185,3 +187,37 @@ def test_layers_compile(make, inputs):
     torch.testing.assert_close(first(compiled(*inputs)), first(layer(*inputs)))
     first(compiled(*inputs)).sum().backward()
     assert all(x.grad is not None for x in layer.parameters())
+
+
+def test_shapes_of_inputs_are_checked():
+    crf, emissions, tags = nn.CRF(3), torch.zeros(2, 4, 3), torch.zeros(2, 4, dtype=torch.long)
+    # Tags of one sequence would have the emissions of the first one everywhere.
+    for wrong in (tags[:1], tags[:, :3], tags[0]):
+        with pytest.raises(t4a.ShapeError, match=r"tags of shape .*\[2, 4\] is required"):
+            crf(emissions, wrong)
+    for wrong in (emissions[0], emissions[:, :, :1], torch.zeros(2, 4, 5)):
+        for call in (lambda x: crf(x, tags), crf.log_partition, crf.marginals, crf.decode):
+            with pytest.raises(t4a.ShapeError, match=r"\[batch, length, 3\] is required"):
+                call(wrong)
+    with pytest.raises(t4a.DtypeError, match="tags of torch.float32"):
+        crf(emissions, tags.float())
+    assert torch.equal(crf(emissions, tags.int()), crf(emissions, tags))
+    for count in (0, -1, 2.5):
+        with pytest.raises(t4a.ArgumentError, match="tags"):
+            nn.CRF(count)
+    with pytest.raises(t4a.ShapeError, match=r"\[..., 6\] is required"):
+        nn.TensorTrainLinear((2, 3), (3, 2), 2)(torch.zeros(5, 12))
+    assert repr(crf) == "CRF(tags=3)" and repr(nn.Kalman(2, 1)) == "Kalman(states=2, observed=1)"
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.function, self.crf = tt.softmax, nn.CRF(2)
+
+
+def test_layers_hold_functions():
+    layer = Layer()
+    for same in (pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer)):
+        assert same.function is tt.softmax
+        assert all(map(torch.equal, same.state_dict().values(), layer.state_dict().values()))

@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `symbols` | functions of the interpreter and of NumPy |
 //! | `arrays` | arrays of NumPy |
+//! | `capsule` | destructor of capsules of exported tensors |
 //! | `torch` | tensors of PyTorch |
 //! | `kept` | operations that are kept by plan, options, shapes and dtypes |
 //!
@@ -24,6 +25,7 @@
 //! `__dlpack__` describes. An operation that fails raises the exception of its error object.
 
 mod arrays;
+mod capsule;
 mod kept;
 mod symbols;
 mod torch;
@@ -41,6 +43,7 @@ use crate::run::{Checks, results};
 use symbols::{Arguments, FASTCALL, MethodDef, Object, SYMBOLS, type_of};
 use torch::TapeState;
 
+pub use capsule::t4a_capsule_destructor;
 pub use symbols::Symbols;
 
 /// Kind of the results of a call.

@@ -202,11 +202,9 @@ pub(super) unsafe fn describe(
 pub(super) unsafe fn new(x: AnyTensor) -> Returned {
     let exchange = EXCHANGE.get().filter(|_| SYMBOLS.get().is_some());
     let exchange = exchange.ok_or_else(|| Failure::argument("PyTorch was not imported"))?;
-    let managed = dlpack::give(x, 0)?;
     let mut object = null_mut();
     // SAFETY: the function of PyTorch; it takes the tensor over, or leaves an exception.
-    match unsafe { (exchange.object)(managed.as_ptr(), &raw mut object) } {
-        0 => Ok(object),
-        _ => Ok(null_mut()),
-    }
+    let taken =
+        dlpack::give_to(x, |managed| unsafe { (exchange.object)(managed, &raw mut object) } == 0)?;
+    Ok(if taken { object } else { null_mut() })
 }

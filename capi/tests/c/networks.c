@@ -121,7 +121,7 @@ static void vjps_of_results(void) {
 }
 
 int main(void) {
-  CHECK(t4a_python(NULL) == NULL);
+  CHECK(t4a_python(NULL) == NULL && t4a_capsule_destructor(NULL, NULL) == NULL);
   ground_states();
   trains();
   vjps_of_results();

@@ -20,7 +20,7 @@ if not (LIBRARY and SUBSTITUTE):
 import t4a
 import t4a.numpy as tn
 from t4a import _cuda
-from t4a._dlpack import CUDA, DELETER, capsule_of
+from t4a._dlpack import CUDA, capsule_of
 from t4a._library import DLDataType, DLDevice, DLTensor, Managed
 from t4a._op import CODES, Op
 
@@ -40,7 +40,7 @@ MIB = 1 << 20
 exported, deleted = {}, []
 
 
-@DELETER
+@ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
 def delete(managed):
     deleted.append(ctypes.addressof(managed.contents))
 

@@ -23,10 +23,21 @@ def build(
         *crf.functions(call, array, arrays),
         *graded.functions(apply, asarray, name_of, cast, planned, values),
     )
+    _SUBJECTS.update({f.__name__: f.__module__ for f in found})
     return {f.__name__: f for f in found}
+
+
+# Modules that define the functions, by name.
+_SUBJECTS = {}
+
+
+def published(functions, module):
+    """Sets the module of the functions, from which `pickle` imports them, and their names in it."""
+    for name, f in functions.items():
+        f.__module__, f.__qualname__ = module, name
 
 
 def submodule(functions, name):
     """The functions that the submodule of this name has, by name."""
     own = f"{__name__}.{name.rpartition('.')[2]}"
-    return {name: f for name, f in functions.items() if f.__module__ == own}
+    return {name: f for name, f in functions.items() if _SUBJECTS[name] == own}

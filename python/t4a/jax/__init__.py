@@ -18,5 +18,6 @@ _FUNCTIONS = _functions.build(
     apply, _jnp.asarray, str, lambda x, name: x.astype(name), detach=_jax.lax.stop_gradient, arrays=_jnp, values=_values
 )
 globals().update(_FUNCTIONS)
+_functions.published(_FUNCTIONS, __name__)
 
 from . import crf, linalg, scan  # noqa: E402

@@ -197,6 +197,10 @@ def _one_by_one(bind, arrays, axes):
     size = _size(arrays, axes)
     # Operands may be arrays of NumPy, which a traced index cannot select from.
     front = [x if axis is None else _batching.bdim_at_front(_jnp.asarray(x), axis, size) for x, axis in zip(arrays, axes)]
+    if size == 0:
+        like = [_jax.ShapeDtypeStruct(*_example(x, axis)) for x, axis in zip(arrays, axes)]
+        results = [_jnp.zeros((0, *x.shape), x.dtype) for x in _jax.eval_shape(bind, *like)]
+        return results, [0] * len(results)
 
     def example(i):
         return bind(*(x if axis is None else x[i] for x, axis in zip(front, axes)))

@@ -5,7 +5,10 @@ import numpy as _numpy
 
 from .. import _functions
 from .._dlpack import is_on_cuda
-from .._library import UnsupportedError as _UnsupportedError
+from .._library import DtypeError as _DtypeError, UnsupportedError as _UnsupportedError
+
+
+_MASKED = "a masked array, whose mask would be ignored; `filled()` first"
 
 
 def _asarray(x):
@@ -13,6 +16,8 @@ def _asarray(x):
     # NumPy.
     if type(x) is _numpy.ndarray:
         return x
+    if isinstance(x, _numpy.ma.MaskedArray):
+        raise _UnsupportedError(_MASKED)
     if hasattr(x, "__dlpack__"):
         return x if hasattr(x, "dtype") and hasattr(x, "shape") else _imported(x)
     return _numpy.asarray(x)
@@ -20,6 +25,8 @@ def _asarray(x):
 
 def _array(x):
     # Operands of functions that consist of others, which need the methods of an array.
+    if isinstance(x, _numpy.ma.MaskedArray):
+        raise _UnsupportedError(_MASKED)
     if isinstance(x, _numpy.ndarray) or not hasattr(x, "__dlpack__"):
         return _numpy.asarray(x)
     return _imported(x)
@@ -71,6 +78,8 @@ def _cast(x, name):
 
 
 def _name(dtype):
+    if not getattr(dtype, "isnative", True):
+        raise _DtypeError(f"there are no tensors of {dtype}, whose bytes are in reverse order; `astype('{dtype.str[1:]}')` first")
     return str(dtype).removeprefix("torch.")
 
 
@@ -78,5 +87,6 @@ _FUNCTIONS = _functions.build(
     apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()], arrays=_numpy, array=_array
 )
 globals().update(_FUNCTIONS)
+_functions.published(_FUNCTIONS, __name__)
 
 from . import crf, linalg, scan  # noqa: E402

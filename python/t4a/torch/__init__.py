@@ -23,6 +23,7 @@ _FUNCTIONS = _functions.build(
 _recorded = lambda name, f: f if name.startswith("graded_") else _torch.compiler.allow_in_graph(f)
 _FUNCTIONS = {name: _recorded(name, f) for name, f in _FUNCTIONS.items()}
 globals().update(_FUNCTIONS)
+_functions.published(_FUNCTIONS, __name__)
 _torch.compiler.allow_in_graph(apply)
 
 from . import crf, linalg, scan  # noqa: E402

@@ -2,13 +2,13 @@
 by `__dlpack__`."""
 
 import ctypes
-from ctypes import POINTER, Structure, addressof, byref, c_int, c_int64, c_uint32, c_void_p, py_object
+from ctypes import POINTER, Structure, addressof, c_int, c_int64, c_uint32, c_void_p, py_object
 
 import torch
 
 from .._builtin import builtin
 from .. import _cuda
-from .._dlpack import CUDA, capsule_of, capsule_pointer, given, release_object
+from .._dlpack import CUDA, capsule_pointer
 from .._library import DLDataType, DLDevice, DLTensor, DtypeError, UnsupportedError
 from .._op import CODES
 
@@ -38,9 +38,8 @@ def _table():
 
 _TABLE = _table()
 if _TABLE is not None:
-    # PYFUNCTYPE keeps the global interpreter lock: the functions access Python objects and set exceptions.
+    # PYFUNCTYPE keeps the global interpreter lock: the function accesses Python objects and sets exceptions.
     _describe = ctypes.PYFUNCTYPE(c_int, py_object, c_void_p)(_TABLE.tensor_from_object)
-    _object = ctypes.PYFUNCTYPE(c_int, c_void_p, POINTER(py_object))(_TABLE.object_from_managed)
     if builtin is not None:
         # State and attributes that decide if a call is recorded or transformed, in the order of the struct of the library.
         _GUARDS = (
@@ -79,7 +78,7 @@ def run(op, tensors):
         return found
     tensors = tuple(map(plain, tensors))
     if _TABLE is None:
-        return [torch.from_dlpack(x) for x in op.run(*tensors)]
+        return _imported(op.run(*tensors))
     found = op.compute(1, tensors)
     if found is not None:
         return found
@@ -87,7 +86,12 @@ def run(op, tensors):
     addresses = list(map(addressof, described))
     for x, address in zip(tensors, addresses):
         _describe(x, address)
-    return [_tensor(handle) for handle in op.run_at(*addresses)]
+    return _imported(op.run_at(*addresses))
+
+
+def _imported(results):
+    """Tensors from producers or capsules, which own their memory until PyTorch has taken it over."""
+    return list(map(torch.from_dlpack, results))
 
 
 def _run_on_cuda(op, tensors):
@@ -97,8 +101,7 @@ def _run_on_cuda(op, tensors):
     device = tensors[0].device
     described = list(map(_described_on_cuda, tensors))
     stream = torch.cuda.current_stream(device).cuda_stream
-    found = _cuda.run_at(op, [addressof(x) for x, _ in described], stream)
-    return [torch.from_dlpack(capsule_of(address)) if _TABLE is None else _imported(address) for address in found]
+    return _imported(_cuda.run_at(op, [addressof(x) for x, _ in described], stream))
 
 
 def _described_on_cuda(x):
@@ -111,16 +114,3 @@ def _described_on_cuda(x):
         raise DtypeError(f"there are no tensors of {name}")
     device, dtype = DLDevice(CUDA, x.device.index), DLDataType(*CODES[name], 1)
     return DLTensor(x.data_ptr(), device, rank, dtype, shape, strides, 0), sizes
-
-
-def _tensor(handle):
-    return _imported(given(handle))
-
-
-def _imported(managed):
-    made = py_object()
-    _object(managed, byref(made))
-    x = made.value
-    # `value` holds a reference in addition to the returned one, which is released.
-    release_object(x)
-    return x

@@ -5,8 +5,8 @@ import math as _math
 import numpy as _numpy
 import torch as _torch
 
-from .._checks import integers as _integers
-from .._library import ArgumentError as _ArgumentError, ShapeError as _ShapeError
+from .._checks import integer as _integer, integers as _integers
+from .._library import ArgumentError as _ArgumentError, DtypeError as _DtypeError, ShapeError as _ShapeError
 from ..structured import Spec as _Spec
 from . import einsum as _einsum, graded_contract as _graded_contract, kalman_filter as _kalman_filter
 from . import log_partition as _log_partition
@@ -25,11 +25,15 @@ class CRF(_torch.nn.Module):
 
     def __init__(self, tags, device=None, dtype=None):
         super().__init__()
+        _integer("tags", tags, 1)
         new = lambda *shape: _torch.nn.Parameter(_torch.empty(shape, device=device, dtype=dtype).uniform_(-0.1, 0.1))
         self.transitions, self.start, self.end = new(tags, tags), new(tags), new(tags)
 
     def _ends(self, emissions, lengths):
         """Emissions including the scores of the first and last tag, lengths, and the mask [batch, length]."""
+        count = len(self.start)
+        if emissions.ndim != 3 or emissions.shape[2] != count:
+            raise _ShapeError(f"CRF: emissions of shape {list(emissions.shape)}, [batch, length, {count}] is required")
         batch, length, _ = emissions.shape
         at = _torch.arange(length, device=emissions.device)
         own = [length] * batch if lengths is None else [*_integers("lengths", lengths, 0)]
@@ -57,6 +61,10 @@ class CRF(_torch.nn.Module):
     def _checked(self, tags, mask):
         """Tags with those after the end of a sequence in the range; an error for others out of it."""
         count = len(self.start)
+        if tags.shape != mask.shape:
+            raise _ShapeError(f"CRF: tags of shape {list(tags.shape)}, {list(mask.shape)} is required as of the emissions")
+        if tags.dtype not in (_torch.int64, _torch.int32):
+            raise _DtypeError(f"CRF: tags of {tags.dtype}, int64 or int32 is required")
         inside = tags.clamp(0, count - 1)
         # Data cannot be read while a function is compiled or transformed.
         if not _torch.compiler.is_compiling() and _torch._C._functorch.peek_interpreter_stack() is None:
@@ -93,6 +101,9 @@ class CRF(_torch.nn.Module):
             tags.append(choice.gather(1, tags[-1][:, None])[:, 0])
         tags = _torch.stack(tags, 1).tolist()
         return [row[:n] for row, n in zip(tags, lengths)]
+
+    def extra_repr(self):
+        return f"tags={len(self.start)}"
 
 
 class SemiringEinsum(_torch.nn.Module):
@@ -134,7 +145,9 @@ class TensorTrainLinear(_torch.nn.Module):
         self.bias = _torch.nn.Parameter(_torch.zeros(_math.prod(outputs), device=device, dtype=dtype)) if bias else None
 
     def forward(self, x):
-        count, batch = len(self.cores), x.shape[:-1]
+        count, batch, size = len(self.cores), x.shape[:-1], _math.prod(self.inputs)
+        if x.ndim == 0 or x.shape[-1] != size:
+            raise _ShapeError(f"TensorTrainLinear: an input of shape {list(x.shape)}, [..., {size}] is required")
         x = x.reshape(-1, *self.inputs)
         # Labels: 0 is the batch, followed by inputs, outputs and bonds.
         inputs, outputs = range(1, count + 1), range(count + 1, 2 * count + 1)
@@ -170,6 +183,10 @@ class Kalman(_torch.nn.Module):
     def forward(self, y):
         process, noise, spread = map(self._covariance, (self.process, self.noise, self.spread))
         return _kalman_filter(self.transition, process, self.observation, noise, y, self.mean, spread)
+
+    def extra_repr(self):
+        observed, states = self.observation.shape
+        return f"states={states}, observed={observed}"
 
 
 class Weights(_torch.nn.Module):
