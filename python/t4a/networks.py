@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as _numpy
 
+from ._checks import integer, integers
 from ._dlpack import Result
 from ._library import ArgumentError, lib, raise_error
 
@@ -79,9 +80,11 @@ class Chain:
     def add(self, coefficient, *factors, with_adjoint=False):
         """Adds `coefficient` times a product of (operator, site); `with_adjoint` adds its adjoint as well."""
         coefficient = complex(coefficient)
+        if not _numpy.isfinite(coefficient):
+            raise ArgumentError(f"coefficient={coefficient}: a finite number is required")
         self.terms.append({
             "coefficient": [coefficient.real, coefficient.imag],
-            "factors": [[str(name), int(site)] for name, site in factors],
+            "factors": [[str(name), integer("site", site)] for name, site in factors],
             "with_adjoint": bool(with_adjoint),
         })
         return self
@@ -106,6 +109,11 @@ class State:
     correlations: dict
 
 
+def _encoded(options):
+    """JSON of options, which may contain numbers and arrays of NumPy."""
+    return json.dumps(options, default=lambda x: _numpy.asarray(x).tolist()).encode()
+
+
 def _numbers(pairs):
     """Real where no imaginary part is."""
     pairs = _numpy.asarray(pairs, dtype=float)
@@ -124,7 +132,7 @@ def dmrg(chain, start, states=1, expect=(), correlations=(), progress=None, **op
     problem = chain._text() | {
         "start": list(start), "states": states, "options": options, "expect": list(expect), "correlations": correlations,
     }  # fmt: skip
-    text = json.dumps(problem).encode()
+    text = _encoded(problem)
     guarded = _Guarded(lambda *report: 1 if progress(*report) is False else 0)
     callback = _PROGRESS() if progress is None else _PROGRESS(guarded)
     found, _ = guarded.run(lib.t4a_ground_states, 1, text, len(text), callback, None)
@@ -151,6 +159,9 @@ class TensorTrain:
         points = _numpy.asarray(points)
         if points.shape[-1:] != (len(self.cores),):
             raise ArgumentError(f"points of shape {points.shape} for {len(self.cores)} sites")
+        sizes = [core.shape[1] for core in self.cores]
+        if points.dtype.kind not in "iu" or ((points < 0) | (points >= sizes)).any():
+            raise ArgumentError(f"points are indices of sites of sizes {sizes}")
         value = _numpy.ones((*points.shape[:-1], 1, 1), self.cores[0].dtype)
         for k, core in enumerate(self.cores):
             value = value @ _numpy.moveaxis(core, 1, 0)[points[..., k]]
@@ -175,9 +186,7 @@ def cross_interpolation(function, sizes, dtype=float, **options):
     dtype = _numpy.dtype(dtype)
     if dtype not in (_numpy.float64, _numpy.complex128):
         raise ArgumentError(f"values of {dtype}; float64 or complex128")
-    sizes = _numpy.ascontiguousarray(sizes, _numpy.int64)
-    if sizes.ndim != 1:
-        raise ArgumentError(f"sizes of shape {sizes.shape}")
+    sizes = _numpy.array(integers("sizes", sizes, 1), _numpy.int64)
     doubles = dtype.itemsize // 8
 
     def values(points, count, out):
@@ -190,7 +199,7 @@ def cross_interpolation(function, sizes, dtype=float, **options):
         _numpy.ctypeslib.as_array(out, (count * doubles,))[:] = _numpy.ascontiguousarray(found, dtype).view(float)
         return 0
 
-    text = json.dumps(options, default=lambda x: _numpy.asarray(x).tolist()).encode()
+    text = _encoded(options)
     guarded = _Guarded(values)
     at = sizes.ctypes.data
     report, cores = guarded.run(

@@ -197,12 +197,18 @@ def _views(spec):
     return [{"offset": at, "rows": m, "cols": n, "transposed": False} for at, m, n in spec.matrices.values()]
 
 
+def _checked(spec):
+    if not isinstance(spec, Spec):
+        raise ArgumentError(f"a Spec is required, given {type(spec).__name__}")
+
+
 @lru_cache(maxsize=256)
 def contraction(x, y, axes, is_complex=False):
     """Operation that contracts legs `axes[0]` of x with legs `axes[1]` of y, and the spec of its result: its row legs
     are the remaining legs of x, its column legs those of y."""
     left, right = axes
     for spec, mine in ((x, left), (y, right)):
+        _checked(spec)
         if len(set(mine)) != len(mine) or not all(0 <= i < len(spec.legs) for i in mine):
             raise ArgumentError(f"axes {mine} of {len(spec.legs)} legs")
     if [x.legs[i].conj for i in left] != [y.legs[i] for i in right]:
@@ -235,6 +241,7 @@ _OPTIONS = {"svd": {"vectors": "thin"}, "qr": {"columns": "thin"}, "lq": None, "
 def factorisation(x, name, is_complex=False, *ties):
     """Operation that factorises each matrix of x: "svd", "qr", "lq", "eigh" or "eig", and the specs of the results that are
     tensors. Two of them share a new leg, the last of the first one and the first of the second."""
+    _checked(x)
     smallest = {charge: min(m, n) for charge, (_, m, n) in x.matrices.items()}
     if not smallest:
         raise ArgumentError("a tensor without blocks")
@@ -286,6 +293,7 @@ def _moved(from_len, to_len, given):
 @lru_cache(maxsize=256)
 def polar(x, side, is_complex=False):
     """Operation that computes the polar decomposition of each matrix of x."""
+    _checked(x)
     if not x.matrices:
         raise ArgumentError("a tensor without blocks")
     plan = {"sizes": [[m, n] for _, m, n in x.matrices.values()], "orders": [list(range(len(x.matrices)))] * 2}

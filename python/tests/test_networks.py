@@ -139,3 +139,21 @@ def test_functions_that_fail():
         networks.cross_interpolation(lambda x: np.ones(len(x)), [3, 0])
     with pytest.raises(t4a.ArgumentError, match="int64"):
         networks.cross_interpolation(lambda x: x[:, 0], [3, 3], dtype=int)
+
+
+def test_options_and_points_of_numpy():
+    chain = networks.Chain("spin_half", np.int64(2)).add(np.float32(1), ("Sz", np.int64(0)), ("Sz", 1))
+    found = networks.dmrg(chain, ["Up", "Dn"], states=np.int64(1), max_dims=np.array([4, 8]), cutoff=np.float64(1e-12))
+    assert abs(found[0].energy + 0.25) < 1e-12
+    train = networks.cross_interpolation(lambda x: 1.0 + x.sum(1), np.array([4, 5], np.uint8), tolerance=np.float32(1e-8))
+    np.testing.assert_allclose(train(np.array([[3, 4]], np.uint8)), [8.0])
+    # Points that NumPy would take from the end or round.
+    for wrong in ([-1, 0], [4, 0], [0, 5], [0.5, 1]):
+        with pytest.raises(t4a.ArgumentError, match="indices of sites of sizes"):
+            train(wrong)
+    for wrong in ([4.5, 3], [[4, 3]], 4):
+        with pytest.raises(t4a.ArgumentError, match="sizes"):
+            networks.cross_interpolation(lambda x: 1.0 + x.sum(1), wrong)
+    for coefficient, site, text in ((np.nan, 0, "finite"), (1, 0.5, "site=0.5")):
+        with pytest.raises(t4a.ArgumentError, match=text):
+            networks.Chain("spin_half", 2).add(coefficient, ("Sz", site))

@@ -241,3 +241,9 @@ def test_bad_input():
         tn.graded_svd(np.ones(spec.size, int), spec)
     with pytest.raises(t4a.ArgumentError, match="blocks"):
         tn.graded_svd(np.ones(0), Spec([Leg({1: 1}), Leg({1: 1})], 1))
+
+
+def test_a_spec_is_required():
+    for call in (tn.graded_svd, tn.graded_polar, lambda x, spec: tn.graded_contract(x, x, (spec, spec), ([0], [0]))):
+        with pytest.raises(t4a.ArgumentError, match="a Spec is required, given NoneType"):
+            call(np.ones(3), None)
