@@ -400,7 +400,8 @@ fn enlarged_states() {
         assert!((change - 0.2).abs() < 1e-12, "{change}");
         assert_eq!(norm(&large), norm(x));
     }
-    let x = start(|_| Trivial, [(Trivial, 2)], 3);
+    // The noise is relative to the norm, which is not 1 here.
+    let x = start(|_| Trivial, [(Trivial, 2)], 3).scale(4.0);
     same(&heisenberg(|_| Trivial, options), &x, &[(Trivial, 1)]);
     let x = start(down, [(U1(0), 1), (U1(1), 1)], 3);
     same(&heisenberg(down, options), &x, &[(U1(-1), 1), (U1(1), 2)]);
