@@ -42,7 +42,7 @@ fn hubbard(n: usize) -> Sum<t4a_structured::Product<t4a_structured::U1, t4a_stru
 }
 
 /// Seconds of a cold and of a warm sweep from the state of a search: the fastest of two each, in turns.
-fn planned<S: Sector>(search: &Dmrg<'_, S>) -> [f64; 2] {
+fn planned<S: Sector>(search: &Dmrg<S>) -> [f64; 2] {
     let sweep = || search.clone().sweep().unwrap().seconds;
     let mut best = [f64::INFINITY; 2];
     for _ in 0..2 {

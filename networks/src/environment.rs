@@ -9,6 +9,7 @@
 use t4a_diff::Array;
 use t4a_structured::{GradedTensor, Sector, einsum};
 
+use crate::effective::{Channels, Effective};
 use crate::error::Result;
 use crate::mpo::Mpo;
 use crate::mps::Mps;
@@ -52,34 +53,6 @@ pub(crate) fn grow_right<S: Sector, A: Array>(
     Ok(einsum("mvn,kpm,wqpv,bqn->kwb", &[right, ket, w, bra])?)
 }
 
-/// The effective operator of no site, on a matrix `[left, right]` of a bond.
-pub(crate) fn apply_bond<S: Sector>(
-    [left, right]: [&GradedTensor<S>; 2],
-    x: &GradedTensor<S>,
-) -> Result<GradedTensor<S>> {
-    Ok(einsum("km,kwb,mwn->bn", &[x, left, right])?.repartition(x.spec().rows())?)
-}
-
-/// The effective operator of one site.
-pub(crate) fn apply_one<S: Sector>(
-    [left, right]: [&GradedTensor<S>; 2],
-    w: &GradedTensor<S>,
-    x: &GradedTensor<S>,
-) -> Result<GradedTensor<S>> {
-    let y = einsum("kpm,kwb,wqpv,mvn->bqn", &[x, left, w, right])?;
-    Ok(y.repartition(x.spec().rows())?)
-}
-
-/// The effective operator of two sites, on `[left, site, site, right]`.
-pub(crate) fn apply_two<S: Sector>(
-    [left, right]: [&GradedTensor<S>; 2],
-    [v, w]: [&GradedTensor<S>; 2],
-    x: &GradedTensor<S>,
-) -> Result<GradedTensor<S>> {
-    let y = einsum("kpqm,kab,aspc,ctqd,mdn->bstn", &[x, left, v, w, right])?;
-    Ok(y.repartition(x.spec().rows())?)
-}
-
 /// A tensor for the sites before and one for the sites behind each site that a sweep visits next.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainSides<S> {
@@ -116,55 +89,72 @@ impl<S: Sector> ChainSides<S> {
     }
 }
 
-/// Environments of all bonds that have been contracted.
+/// Environments of all bonds that have been contracted, of a state about its centre.
 #[derive(Clone, Debug)]
-pub(crate) struct Environments<S>(ChainSides<S>);
+pub(crate) struct Environments<S> {
+    sides: ChainSides<S>,
+    pub(crate) channels: Channels<S>,
+}
 
 impl<S: Sector> Environments<S> {
-    /// Those of a state whose centre is at `center`.
-    pub(crate) fn new(operator: &Mpo<S>, state: &Mps<S>, center: usize) -> Result<Self> {
-        let (x, w, n) = (state.tensors(), operator.tensors(), state.len());
+    /// Those of an operator of charge 0 and a state whose centre is the first site.
+    pub(crate) fn new(operator: &Mpo<S>, state: &Mps<S>) -> Result<Self> {
+        Self::of_channels(Channels::of_chain(operator)?, state)
+    }
+
+    fn of_channels(channels: Channels<S>, state: &Mps<S>) -> Result<Self> {
+        let (x, w, n) = (state.tensors(), channels.tensors(), state.len());
         let ends = [left_edge(&x[0], &w[0])?, right_edge(&x[n - 1], &w[n - 1])?];
-        let mut all = Self(ChainSides::new(n, ends));
-        for i in 0..center {
-            all.pass_right(i, &x[i], &w[i])?;
-        }
-        for i in (center + 1..n).rev() {
-            all.pass_left(i, &x[i], &w[i])?;
+        let mut all = Self { sides: ChainSides::new(n, ends), channels };
+        for i in (1..n).rev() {
+            all.pass_left(i, &x[i])?;
         }
         Ok(all)
     }
 
+    /// Those of the same operator and another state, whose centre is the first site.
+    pub(crate) fn begin_anew(&mut self, state: &Mps<S>) -> Result<()> {
+        *self = Self::of_channels(self.channels.clone(), state)?;
+        Ok(())
+    }
+
     /// The environments of sites `first` to `last`.
     pub(crate) fn of(&self, first: usize, last: usize) -> [&GradedTensor<S>; 2] {
-        self.0.of(first, last)
+        self.sides.of(first, last)
     }
 
     /// The environments of the bond before a site.
-    pub(crate) fn bond(&self, site: usize) -> [&GradedTensor<S>; 2] {
-        [&self.0.left[site], &self.0.right[self.0.sites - site]]
+    pub(crate) fn around_bond(&self, site: usize) -> [&GradedTensor<S>; 2] {
+        [&self.sides.left[site], &self.sides.right[self.sides.sites - site]]
+    }
+
+    /// The effective operator of the bond before a site.
+    pub(crate) fn bond(&self, site: usize) -> Result<Effective<S>> {
+        self.channels.bond(site, self.around_bond(site))
+    }
+
+    /// The effective operator of a site.
+    pub(crate) fn site(&self, i: usize) -> Result<Effective<S>> {
+        self.channels.site(i, self.of(i, i))
+    }
+
+    /// The effective operator of sites i and i + 1.
+    pub(crate) fn pair(&self, i: usize) -> Result<Effective<S>> {
+        self.channels.pair(i, self.of(i, i + 1))
     }
 
     /// Site i, a left isometry, becomes part of the left.
-    pub(crate) fn pass_right(
-        &mut self,
-        i: usize,
-        x: &GradedTensor<S>,
-        w: &GradedTensor<S>,
-    ) -> Result<()> {
-        self.0.pass_right(i, grow_left(&self.0.left[i], x, w, &x.conj()?)?);
+    pub(crate) fn pass_right(&mut self, i: usize, x: &GradedTensor<S>) -> Result<()> {
+        let w = &self.channels.tensors()[i];
+        self.sides.pass_right(i, grow_left(&self.sides.left[i], x, w, &x.conj()?)?);
         Ok(())
     }
 
     /// Site i, a right isometry, becomes part of the right.
-    pub(crate) fn pass_left(
-        &mut self,
-        i: usize,
-        x: &GradedTensor<S>,
-        w: &GradedTensor<S>,
-    ) -> Result<()> {
-        let [_, right] = self.0.of(0, i);
-        self.0.pass_left(i, grow_right(right, x, w, &x.conj()?)?);
+    pub(crate) fn pass_left(&mut self, i: usize, x: &GradedTensor<S>) -> Result<()> {
+        let w = &self.channels.tensors()[i];
+        let [_, right] = self.sides.of(0, i);
+        self.sides.pass_left(i, grow_right(right, x, w, &x.conj()?)?);
         Ok(())
     }
 }

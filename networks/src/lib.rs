@@ -49,6 +49,7 @@ pub mod coming_from;
 mod cores;
 pub mod cross;
 mod dmrg;
+mod effective;
 mod environment;
 mod error;
 mod evolve;

@@ -113,25 +113,20 @@ pub fn infinite_temperature<S: Sector>(sites: &Sites<S>) -> Result<Mps<S>> {
 /// # Ok::<(), t4a_networks::NetworksError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Thermal<'a, S> {
-    evolution: Tdvp<'a, S>,
+pub struct Thermal<S> {
+    evolution: Tdvp<S>,
     step: f64,
     steps: usize,
     /// Logarithm of the dimension of the space.
     states: f64,
 }
 
-impl<'a, S: Sector> Thermal<'a, S> {
+impl<S: Sector> Thermal<S> {
     /// Steps of `step` in the inverse temperature, from 0 on. `operator` is that of [`purified_sum`] of `sum`.
     ///
     /// # Errors
     /// As [`Tdvp::new`].
-    pub fn new(
-        operator: &'a Mpo<S>,
-        sum: &Sum<S>,
-        step: f64,
-        options: EvolveOptions,
-    ) -> Result<Self> {
+    pub fn new(operator: &Mpo<S>, sum: &Sum<S>, step: f64, options: EvolveOptions) -> Result<Self> {
         let start = infinite_temperature(sum.sites())?;
         let states = sum.sites().iter().map(|site| (site.dim() as f64).ln()).sum();
         let evolution = Tdvp::new(operator, start, step / 2.0, options.imaginary(true))?;

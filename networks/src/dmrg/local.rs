@@ -4,7 +4,6 @@ use t4a_linalg::krylov::lanczos_beyond;
 use t4a_structured::{Direction, FluxOn, GradedTensor, Sector, Svd, Truncated, einsum};
 
 use super::Dmrg;
-use crate::environment::{apply_one, apply_two};
 use crate::error::{NetworksError, Result};
 use crate::mps::unit;
 use crate::scalar::unfused;
@@ -23,16 +22,15 @@ fn lowest<S: Sector>(
     }
 }
 
-impl<S: Sector> Dmrg<'_, S> {
+impl<S: Sector> Dmrg<S> {
     /// Optimises sites i and i + 1 and moves the centre to i + 1, or to i. Returns the energy and the sum of squares of
     /// the singular values that were dropped.
     pub(super) fn two_sites(&mut self, i: usize, to_right: bool) -> Result<(f64, f64)> {
-        let (x, w) = (self.state.tensors(), self.operator.tensors());
-        let around = self.environments.of(i, i + 1);
+        let (x, effective) = (self.state.tensors(), self.environments.pair(i)?);
         let pair = x[i].contract(&x[i + 1], &[2], &[0])?.repartition(2)?;
         let excluded = self.overlaps.iter().map(|o| o.two_sites(i)).collect::<Result<Vec<_>>>()?;
-        let map = |x: &GradedTensor<S>| apply_two(around, [&w[i], &w[i + 1]], x);
-        let (energy, pair) = lowest(map, &pair, &excluded, &self.options.krylov())?;
+        let (energy, pair) =
+            lowest(|x| effective.apply(x), &pair, &excluded, &self.options.krylov())?;
         let truncation = self.options.truncation(self.sweeps);
         let Truncated { kept: Svd { u, s, vh }, error } =
             pair.svd_truncated(2, FluxOn::Right, truncation)?;
@@ -48,11 +46,11 @@ impl<S: Sector> Dmrg<'_, S> {
 
     /// Optimises site i, enriches the bond in front of it, and moves the centre over that bond.
     pub(super) fn one_site(&mut self, i: usize, to_right: bool) -> Result<(f64, f64)> {
-        let (x, w, n) = (self.state.tensors(), self.operator.tensors(), self.state.len());
-        let around = self.environments.of(i, i);
+        let (x, n) = (self.state.tensors(), self.state.len());
+        let effective = self.environments.site(i)?;
         let excluded = self.overlaps.iter().map(|o| o.one_site(i)).collect::<Result<Vec<_>>>()?;
-        let map = |x: &GradedTensor<S>| apply_one(around, &w[i], x);
-        let (energy, mut site) = lowest(map, &x[i], &excluded, &self.options.krylov())?;
+        let (energy, mut site) =
+            lowest(|x| effective.apply(x), &x[i], &excluded, &self.options.krylov())?;
         let last = if to_right { i + 1 == n } else { i == 0 };
         if last {
             self.state.replace(i, [site], i);
@@ -92,7 +90,7 @@ impl<S: Sector> Dmrg<'_, S> {
     /// More states of the bond in front of the site: the operator applied to the site and to the side behind it.
     fn enrichment(&self, i: usize, x: &GradedTensor<S>, to_right: bool) -> Result<GradedTensor<S>> {
         let [left, right] = self.environments.of(i, i);
-        let w = &self.operator.tensors()[i];
+        let w = &self.environments.channels.tensors()[i];
         let more = match to_right {
             true => einsum("kpm,kwb,wqpv->bqmv", &[x, left, w])?.fuse(2..4, Direction::In)?,
             false => einsum("kpm,mvn,wqpv->kwqn", &[x, right, w])?.fuse(0..2, Direction::Out)?,
@@ -102,10 +100,10 @@ impl<S: Sector> Dmrg<'_, S> {
 
     /// Site i becomes part of the environments on one side.
     fn pass(&mut self, i: usize, to_right: bool) -> Result<()> {
-        let (x, w) = (&self.state.tensors()[i], &self.operator.tensors()[i]);
+        let x = &self.state.tensors()[i];
         match to_right {
-            true => self.environments.pass_right(i, x, w)?,
-            false => self.environments.pass_left(i, x, w)?,
+            true => self.environments.pass_right(i, x)?,
+            false => self.environments.pass_left(i, x)?,
         }
         self.overlaps.iter_mut().try_for_each(|overlap| overlap.pass(i, x, to_right))
     }

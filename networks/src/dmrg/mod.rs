@@ -53,8 +53,7 @@ const OP: &str = "dmrg";
 /// # Ok::<(), t4a_networks::NetworksError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Dmrg<'a, S> {
-    operator: &'a Mpo<S>,
+pub struct Dmrg<S> {
     state: Mps<S>,
     options: DmrgOptions,
     environments: Environments<S>,
@@ -65,13 +64,13 @@ pub struct Dmrg<'a, S> {
     last: Option<Report>,
 }
 
-impl<'a, S: Sector> Dmrg<'a, S> {
+impl<S: Sector> Dmrg<S> {
     /// A search that starts from a state, whose charge it keeps.
     ///
     /// # Errors
     /// `Argument` for options out of range; `Charge` and `NotHermitian` of the operator; `Length`, `Chain` for other
     /// sites; `Norm` for a start of norm 0.
-    pub fn new(operator: &'a Mpo<S>, start: Mps<S>, options: DmrgOptions) -> Result<Self> {
+    pub fn new(operator: &Mpo<S>, start: Mps<S>, options: DmrgOptions) -> Result<Self> {
         Self::excited(operator, start, &[], options)
     }
 
@@ -80,7 +79,7 @@ impl<'a, S: Sector> Dmrg<'a, S> {
     /// # Errors
     /// As [`Dmrg::new`]; `Length`, `Chain` and `Charge` for lower states of other sites or of another charge.
     pub fn excited(
-        operator: &'a Mpo<S>,
+        operator: &Mpo<S>,
         start: Mps<S>,
         lower: &[Mps<S>],
         options: DmrgOptions,
@@ -92,9 +91,9 @@ impl<'a, S: Sector> Dmrg<'a, S> {
         state.orthogonalise(0)?;
         state.normalise()?;
         let overlaps = lower.iter().map(|x| Overlaps::new(OP, x, &state)).collect::<Result<_>>()?;
-        let environments = Environments::new(operator, &state, 0)?;
+        let environments = Environments::new(operator, &state)?;
         let (is_interrupted, sweeps, last) = (false, 0, None);
-        Ok(Self { operator, state, options, environments, overlaps, is_interrupted, sweeps, last })
+        Ok(Self { state, options, environments, overlaps, is_interrupted, sweeps, last })
     }
 
     /// The state of the search, of norm 1.
@@ -175,7 +174,7 @@ impl<'a, S: Sector> Dmrg<'a, S> {
     /// Moves the centre to the first site and computes the environments of the state as it is.
     fn begin_anew(&mut self) -> Result<()> {
         self.state.orthogonalise(0)?;
-        self.environments = Environments::new(self.operator, &self.state, 0)?;
+        self.environments.begin_anew(&self.state)?;
         let state = &self.state;
         self.overlaps.iter_mut().try_for_each(|overlaps| overlaps.begin_anew(state))
     }
@@ -185,6 +184,7 @@ impl<'a, S: Sector> Dmrg<'a, S> {
 mod tests {
     use super::*;
     use crate::broken::{heisenberg, with_nan};
+    use crate::effective::Channels;
 
     /// A sweep that an error ends leaves a state from which the search goes on, also below an excited state.
     #[test]
@@ -221,7 +221,7 @@ mod tests {
             let options = DmrgOptions::new().max_dim(32).sweeps(60).tolerance(1e-13).update(update);
             let mut search = Dmrg::new(&h, start.clone(), options.expansion(0.1)).unwrap();
             let before = search.sweep().unwrap();
-            search.operator = &broken;
+            search.environments.channels = Channels::of_chain(&broken).unwrap();
             let e = search.run(|_| unreachable!("no sweep is complete")).unwrap_err().to_string();
             assert!(e.contains("NaN"), "{e}");
             assert_eq!(search.last(), Some(&before));
@@ -233,10 +233,10 @@ mod tests {
             let options = DmrgOptions::new().max_dim(3).update(update).expansion(0.1);
             let mut narrow = Dmrg::new(&h, start.clone(), options).unwrap();
             narrow.sweep().unwrap();
-            narrow.operator = &broken;
+            narrow.environments.channels = Channels::of_chain(&broken).unwrap();
             narrow.sweep().unwrap_err();
             assert!((narrow.state().norm().unwrap() - 1.0).abs() < 1e-12);
-            search.operator = &h;
+            search.environments.channels = Channels::of_chain(&h).unwrap();
             let energy = search.run_to_end().unwrap().energy;
             assert!((energy + 3.374_932_598_688).abs() < 1e-9, "{update:?}: {energy}");
         }

@@ -11,7 +11,7 @@ use t4a_linalg::krylov::{KrylovError, KrylovOptions, exponential};
 use t4a_structured::{FluxOn, GradedTensor, Qr, Sector, StructuredError, Svd, Truncated};
 
 use super::EvolveOptions;
-use crate::environment::{Environments, apply_bond, apply_one, apply_two};
+use crate::environment::Environments;
 use crate::error::{NetworksError, Result};
 use crate::mpo::Mpo;
 use crate::mps::{Mps, lq};
@@ -46,8 +46,7 @@ const ROUNDING: f64 = 1e-14;
 /// # Ok::<(), t4a_networks::NetworksError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Tdvp<'a, S> {
-    operator: &'a Mpo<S>,
+pub struct Tdvp<S> {
     state: Mps<S>,
     step: f64,
     options: EvolveOptions,
@@ -57,14 +56,14 @@ pub struct Tdvp<'a, S> {
     log_norm: f64,
 }
 
-impl<'a, S: Sector> Tdvp<'a, S> {
+impl<S: Sector> Tdvp<S> {
     /// Steps of `step` from a state. Real time makes the state complex.
     ///
     /// # Errors
     /// `Argument` for a step of 0 or NaN and options out of range; `Charge` and `NotHermitian` of the operator;
     /// `Length`, `Chain` for other sites; `Norm`.
     pub fn new(
-        operator: &'a Mpo<S>,
+        operator: &Mpo<S>,
         start: Mps<S>,
         step: f64,
         options: EvolveOptions,
@@ -75,8 +74,8 @@ impl<'a, S: Sector> Tdvp<'a, S> {
         let mut state = start;
         state.orthogonalise(0)?;
         state.normalise()?;
-        let environments = Environments::new(operator, &state, 0)?;
-        Ok(Self { operator, state, step, options, environments, steps: 0, log_norm: 0.0 })
+        let environments = Environments::new(operator, &state)?;
+        Ok(Self { state, step, options, environments, steps: 0, log_norm: 0.0 })
     }
 
     /// The state after the last complete step, of norm 1 up to rounding.
@@ -164,15 +163,14 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     }
 
     fn evolve_site(&self, i: usize, x: &GradedTensor<S>, sign: f64) -> Result<GradedTensor<S>> {
-        let (around, w) = (self.environments.of(i, i), &self.operator.tensors()[i]);
-        self.evolve(|x| apply_one(around, w, x), x, sign)
+        let effective = self.environments.site(i)?;
+        self.evolve(|x| effective.apply(x), x, sign)
     }
 
     fn two_sites(&mut self, i: usize, to_right: bool) -> Result<f64> {
-        let (x, w) = (self.state.tensors(), self.operator.tensors());
-        let around = self.environments.of(i, i + 1);
+        let (x, effective) = (self.state.tensors(), self.environments.pair(i)?);
         let pair = x[i].contract(&x[i + 1], &[2], &[0])?.repartition(2)?;
-        let pair = self.evolve(|x| apply_two(around, [&w[i], &w[i + 1]], x), &pair, 1.0)?;
+        let pair = self.evolve(|x| effective.apply(x), &pair, 1.0)?;
         let Truncated { kept: Svd { u, s, vh }, error } =
             pair.svd_truncated(2, FluxOn::Right, self.options.truncation())?;
         let s = if self.options.imaginary {
@@ -221,11 +219,8 @@ impl<'a, S: Sector> Tdvp<'a, S> {
         let next = if to_right { i + 1 } else { i - 1 };
         self.state.replace(i, [site], next);
         self.pass(i, to_right)?;
-        let between = match to_right {
-            true => self.environments.bond(i + 1),
-            false => self.environments.bond(i),
-        };
-        let rest = self.evolve(|x| apply_bond(between, x), &rest, -1.0)?;
+        let between = self.environments.bond(if to_right { i + 1 } else { i })?;
+        let rest = self.evolve(|x| between.apply(x), &rest, -1.0)?;
         let other = &self.state.tensors()[next];
         let joined = match to_right {
             true => rest.contract(other, &[1], &[0])?,
@@ -236,10 +231,10 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     }
 
     fn pass(&mut self, i: usize, to_right: bool) -> Result<()> {
-        let (x, w) = (&self.state.tensors()[i], &self.operator.tensors()[i]);
+        let x = &self.state.tensors()[i];
         match to_right {
-            true => self.environments.pass_right(i, x, w),
-            false => self.environments.pass_left(i, x, w),
+            true => self.environments.pass_right(i, x),
+            false => self.environments.pass_left(i, x),
         }
     }
 
@@ -247,8 +242,7 @@ impl<'a, S: Sector> Tdvp<'a, S> {
     fn energy(&self) -> Result<f64> {
         let center = self.state.center().unwrap_or(0);
         let x = &self.state.tensors()[center];
-        let w = &self.operator.tensors()[center];
-        let y = apply_one(self.environments.of(center, center), w, x)?;
+        let y = self.environments.site(center)?.apply(x)?;
         Ok(complex(&x.inner(&y)?)?.re / complex(&x.inner(x)?)?.re)
     }
 }
@@ -257,6 +251,7 @@ impl<'a, S: Sector> Tdvp<'a, S> {
 mod tests {
     use super::*;
     use crate::broken::{heisenberg, with_nan};
+    use crate::effective::Channels;
 
     /// A step that fails in its last updates leaves the state before it, from which the evolution goes on.
     #[test]
@@ -273,14 +268,14 @@ mod tests {
                     evolution.step().unwrap();
                 }
                 let (before, scaled) = (evolution.state.to_vector().unwrap(), evolution.log_norm);
-                evolution.operator = &broken;
+                evolution.environments.channels = Channels::of_chain(&broken).unwrap();
                 let e = evolution.step().unwrap_err();
                 let e = e.to_string();
                 assert!(e.contains("NaN"), "{e}");
                 assert!(evolution.run(3, |_| unreachable!("no step is complete")).is_err());
                 assert_eq!(evolution.state().to_vector().unwrap(), before, "{sites}, {imaginary}");
                 assert_eq!(evolution.log_norm(), scaled);
-                evolution.operator = &h;
+                evolution.environments.channels = Channels::of_chain(&h).unwrap();
                 let (one, other) = (whole.step().unwrap(), evolution.step().unwrap());
                 assert_eq!((one.step, one.energy), (other.step, other.energy));
                 let one = whole.state.to_vector().unwrap();

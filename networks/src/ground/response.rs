@@ -6,7 +6,7 @@ use t4a_linalg::krylov::{KrylovOptions, Vector, conjugate_gradients};
 use t4a_structured::{FluxOn, GradedTensor, Sector, Svd};
 
 use super::GroundState;
-use crate::environment::{Environments, apply_two};
+use crate::environment::Environments;
 use crate::error::{NetworksError, Result};
 use crate::mpo::Mpo;
 use crate::mps::{Method, Mps};
@@ -114,10 +114,9 @@ impl<S: Sector, A: Array> GroundState<'_, S, A> {
         let mut lambda = b.clone();
         lambda.truncate(crate::truncation(options.max_dim, options.cutoff))?;
         let mut system = ResponseSystem {
-            environments: Environments::new(&self.plain, &lambda, 0)?,
+            environments: Environments::new(&self.plain, &lambda)?,
             ground: Overlaps::new(OP, &self.state, &lambda)?,
             right: Overlaps::new(OP, &b, &lambda)?,
-            operator: &self.plain,
             energy: self.energy,
             lambda,
             options,
@@ -129,7 +128,6 @@ impl<S: Sector, A: Array> GroundState<'_, S, A> {
 
 /// The system in the basis of a pair of sites of its solution.
 struct ResponseSystem<'a, S> {
-    operator: &'a Mpo<S>,
     energy: f64,
     lambda: Mps<S>,
     environments: Environments<S>,
@@ -174,8 +172,7 @@ impl<S: Sector> ResponseSystem<'_, S> {
 
     /// Solves for sites i and i + 1 and moves the centre. Returns `⟨λ|b⟩`, which is stationary at the solution.
     fn pair(&mut self, i: usize, to_right: bool) -> Result<f64> {
-        let (x, w) = (self.lambda.tensors(), self.operator.tensors());
-        let around = self.environments.of(i, i + 1);
+        let (x, effective) = (self.lambda.tensors(), self.environments.pair(i)?);
         let guess = x[i].contract(&x[i + 1], &[2], &[0])?.repartition(2)?;
         let ground = self.ground.two_sites(i)?;
         let size = norm(&ground)?;
@@ -186,7 +183,7 @@ impl<S: Sector> ResponseSystem<'_, S> {
         let guess = orthogonal(&guess, unit)?;
         let map = |x: &GradedTensor<S>| -> Result<GradedTensor<S>> {
             let x = orthogonal(x, unit)?;
-            let image = apply_two(around, [&w[i], &w[i + 1]], &x)?;
+            let image = effective.apply(&x)?;
             orthogonal(&image.axpy(c64::new(-self.energy, 0.0), &x)?, unit)
         };
         let options = KrylovOptions::new()
@@ -203,10 +200,10 @@ impl<S: Sector> ResponseSystem<'_, S> {
         };
         self.lambda.replace(i, new, if to_right { i + 1 } else { i });
         let site = if to_right { i } else { i + 1 };
-        let (x, w) = (&self.lambda.tensors()[site], &w[site]);
+        let x = &self.lambda.tensors()[site];
         match to_right {
-            true => self.environments.pass_right(site, x, w)?,
-            false => self.environments.pass_left(site, x, w)?,
+            true => self.environments.pass_right(site, x)?,
+            false => self.environments.pass_left(site, x)?,
         }
         self.ground.pass(site, x, to_right)?;
         self.right.pass(site, x, to_right)?;

@@ -37,7 +37,8 @@ pub use operator::InfiniteMpo;
 pub use uniform::UniformMps;
 pub use vumps::{Vumps, VumpsOptions, VumpsReport};
 
-use crate::environment::{apply_two, grow_left, grow_right};
+use crate::effective::Effective;
+use crate::environment::{grow_left, grow_right};
 use crate::error::{NetworksError, Result};
 use crate::fill::Filler;
 use crate::mps::transfer;
@@ -239,10 +240,11 @@ impl<S: Sector> Idmrg<S> {
         let begin = Instant::now();
         let start = self.guess()?;
         let [first, second] = self.order(self.steps);
-        let (around, w) = ([&self.left, &self.right], [&self.w[first], &self.w[second]]);
+        let w = [&self.w[first], &self.w[second]];
+        let effective = Effective::pair([&self.left, &self.right], w);
         let options =
             KrylovOptions::new().max_applications(self.options.applications).tolerance(1e-10);
-        let map = |x: &GradedTensor<S>| apply_two(around, w, x);
+        let map = |x: &GradedTensor<S>| effective.apply(x);
         let mut found = lanczos(map, &start, &options)?;
         let (Some(&energy), Some(pair)) = (found.values.first(), found.vectors.pop()) else {
             return Err(NetworksError::Norm { op: OP, norm: 0.0 });

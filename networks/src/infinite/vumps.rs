@@ -16,7 +16,7 @@ use t4a_structured::{GradedTensor, Sector};
 use super::geometric::Sides;
 use super::operator::InfiniteMpo;
 use super::uniform::UniformMps;
-use crate::environment::{apply_bond, apply_one};
+use crate::effective::Effective;
 use crate::error::{NetworksError, Result};
 use crate::report::Flow;
 use crate::scalar::norm;
@@ -252,11 +252,11 @@ impl<S: Sector> Vumps<S> {
             KrylovOptions::new().max_applications(self.options.applications).tolerance(accuracy);
         let (mut centers, mut bonds) = (Vec::new(), Vec::new());
         for i in 0..n {
-            let (around, w) = (self.around(i), &self.operator.tensors()[i]);
-            let map = |x: &GradedTensor<S>| apply_one(around, w, x);
+            let effective = Effective::site(self.around(i), &self.operator.tensors()[i]);
+            let map = |x: &GradedTensor<S>| effective.apply(x);
             centers.push(lowest(lanczos(map, &self.state.center(i)?, &options)?)?);
-            let around = self.around_bond(i);
-            let map = |x: &GradedTensor<S>| apply_bond(around, x);
+            let effective = Effective::bond(self.around_bond(i));
+            let map = |x: &GradedTensor<S>| effective.apply(x);
             bonds.push(lowest(lanczos(map, &self.state.bonds[i], &options)?)?);
         }
         let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -305,7 +305,7 @@ fn measure<S: Sector>(
     let mut most = 0.0f64;
     for i in 0..state.len() {
         let around = [&sides.left[i], &sides.right[i]];
-        let image = apply_one(around, &operator.tensors()[i], &state.center(i)?)?;
+        let image = Effective::site(around, &operator.tensors()[i]).apply(&state.center(i)?)?;
         let left = &state.left[i];
         let inside = left.conj()?.contract(&image, &[0, 1], &[0, 1])?;
         let joined = left.contract(&inside, &[2], &[0])?.repartition(2)?;
