@@ -1,5 +1,10 @@
 //! A process-wide cache of memory blocks by size class.
 //!
+//! ```text
+//! mod     classes, blocks that are kept, limits
+//! memory  blocks from the system
+//! ```
+//!
 //! A fresh 4 MiB block costs a thousand page faults, more than adding its million floats. Freed blocks are therefore
 //! cached and reused, up to [`set_cache_limit`] bytes in total. Without a limit, as many bytes are cached as tensors
 //! recently used at the same time, so that the steps of a loop make no system calls and the process does not grow.
@@ -9,7 +14,8 @@
 //! Blocks of 2 MiB and more request huge pages from Linux: 512 times fewer page faults, and fewer TLB misses for large
 //! strides (bench `backend`, row `transpose copy 1024²`).
 
-use std::alloc::{Layout, alloc, dealloc};
+mod memory;
+
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -59,12 +65,6 @@ impl Class {
     pub(crate) fn bytes(self) -> usize {
         let (octave, quarter) = (self.0 as usize / 4, self.0 as usize % 4);
         (4 + quarter) << (octave + SMALLEST_LOG2 as usize - 2)
-    }
-
-    fn layout(self) -> Layout {
-        let align = if self.bytes() >= HUGE { HUGE } else { ALIGN };
-        // SAFETY: the alignment is a power of two and the size is below 2⁴⁸.
-        unsafe { Layout::from_size_align_unchecked(self.bytes(), align) }
     }
 }
 
@@ -168,19 +168,11 @@ impl Pool {
         let limit = self.memory_limit.get();
         let fits = |held: usize| held.checked_add(bytes).filter(|&held| held <= limit);
         self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
-        // SAFETY: the layout has a nonzero size.
-        let Some(ptr) = NonNull::new(unsafe { alloc(class.layout()) }) else {
+        let block = memory::allocate(bytes);
+        if block.is_none() {
             self.held.fetch_sub(bytes, Ordering::Relaxed);
-            return None;
-        };
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if bytes >= HUGE {
-            // The part after the last whole huge page keeps small pages, so no memory is wasted.
-            let whole = bytes / HUGE * HUGE;
-            // SAFETY: the bytes are exclusively owned. The call is a hint; its failure is ignored.
-            unsafe { libc::madvise(ptr.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
         }
-        Some(ptr)
+        block
     }
 
     /// Returns a block to the system.
@@ -189,7 +181,7 @@ impl Pool {
     /// `allocate` of this pool and class returned the pointer, and no reference to the block exists.
     unsafe fn free(&self, ptr: NonNull<u8>, class: Class) {
         // SAFETY: the caller's contract.
-        unsafe { dealloc(ptr.as_ptr(), class.layout()) };
+        unsafe { memory::free(ptr, class.bytes()) };
         self.held.fetch_sub(class.bytes(), Ordering::Relaxed);
     }
 
