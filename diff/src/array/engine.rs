@@ -3,13 +3,23 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use t4a_algebra::Numeric;
 use t4a_tensor::any::Number;
+use t4a_tensor::dtype::Element;
 use t4a_tensor::index::{Reduction, Span};
+use t4a_tensor::kernels::arithmetic::AddScaled;
 use t4a_tensor::kernels::compare::Logic;
+use t4a_tensor::map::zip;
+use t4a_tensor::reduce::dot;
 use t4a_tensor::{AnyTensor, DType, Result};
 
 use super::{Array, Dual, Flags, Integers, Shape};
 use crate::operation::{Operation, Outcome, Value};
+
+/// `x + c y`, in place if x has one owner.
+fn add_scaled<T: Element + Numeric>(c: T, x: AnyTensor, y: AnyTensor) -> Result<AnyTensor> {
+    Ok(zip(AddScaled(c), x.into_typed::<T>()?, y.into_typed::<T>()?)?.into())
+}
 
 /// Kind of the elements of an [`Eager`] tensor.
 pub trait ElementKind: 'static {}
@@ -152,6 +162,31 @@ impl Array for Eager {
     }
     fn plus(self, y: &Self) -> Self {
         self.0.and_then(|x| x.add(y.0.clone()?)).into()
+    }
+    fn plus_scaled(self, c: f64, y: &Self) -> Self {
+        if c == 0.0 {
+            return self;
+        }
+        let sum = |x: AnyTensor| {
+            let y = y.0.clone()?;
+            match (x.dtype(), y.dtype()) {
+                (DType::F64, DType::F64) => add_scaled(c, x, y),
+                (DType::F32, DType::F32) => add_scaled(c as f32, x, y),
+                _ => x.add(y.mul_scalar(Number::Float(c))?),
+            }
+        };
+        self.0.and_then(sum).into()
+    }
+    fn dot(&self, y: &Self) -> Result<f64> {
+        let (x, y) = (self.tensor()?, y.tensor()?);
+        match x.dtype() {
+            DType::F64 => dot(x.typed::<f64>()?, y.typed()?),
+            DType::F32 => dot(x.typed::<f32>()?, y.typed()?),
+            _ => {
+                let [x, y] = [x, y].map(|x| x.clone().cast(DType::F32));
+                dot(x?.typed::<f32>()?, y?.typed()?)
+            }
+        }
     }
     fn minus(self, y: &Self) -> Self {
         self.0.and_then(|x| x.sub(y.0.clone()?)).into()

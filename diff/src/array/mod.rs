@@ -257,6 +257,25 @@ pub trait Array: Clone + Debug + Sized + 'static {
     fn plus(self, y: &Self) -> Self {
         self.add(y)
     }
+    /// `x + c y`, in place if x is the only owner of its memory.
+    fn plus_scaled(self, c: f64, y: &Self) -> Self {
+        match c {
+            0.0 => self,
+            1.0 => self.plus(y),
+            c => self.plus(&y.scale(c)),
+        }
+    }
+    /// `Σ xᵢ yᵢ` of arrays of one shape as a number, which has no derivative.
+    ///
+    /// # Errors
+    /// Those of the arrays.
+    fn dot(&self, y: &Self) -> Result<f64> {
+        let n = self.shape().iter().product();
+        let product = self.detach().reshape(&[1, n]).matmul(&y.detach().reshape(&[n, 1]));
+        let product = product.elements()?.cast(DType::F64)?;
+        // An array without elements is a product of zeros.
+        Ok(product.typed::<f64>()?.get(&[0, 0]).unwrap_or(0.0))
+    }
     /// `x − y`, in place if x is the only owner of its memory.
     fn minus(self, y: &Self) -> Self {
         self.sub(y)

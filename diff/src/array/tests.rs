@@ -168,3 +168,30 @@ fn integers_and_truth_values() {
         assert_eq!(elements(got), want);
     }
 }
+
+/// The engine's own `x + c y` and `Σ x y` are those of the definitions, also where an operand has another owner.
+#[test]
+fn linear_combinations_and_inner_products() {
+    let (x, y) = (array(&[5], |i| 1.0 + i as f64), array(&[5], |i| 0.25 * i as f64 - 0.5));
+    for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+        let cast = |x: &Eager| Eager::from(x.tensor().unwrap().clone().cast(dtype).unwrap());
+        let (x, y) = (cast(&x), cast(&y));
+        for c in [0.0, 1.0, -0.5] {
+            let sum = x.clone().plus_scaled(c, &y);
+            assert_eq!(elements(&sum), elements(&x.add(&y.scale(c))), "{dtype:?} {c}");
+            assert_eq!(sum.dtype(), dtype);
+        }
+        assert_eq!(elements(&x), [1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(x.dot(&y).unwrap(), 2.5, "{dtype:?}");
+        // Arrays of dual numbers have the definitions.
+        let (x, y) = (Dual::new(x.clone(), y.clone()), Dual::new(y, x));
+        let sum = x.clone().plus_scaled(2.0, &y);
+        assert_eq!(elements(&sum.into_tangent()), elements(&x.add(&y.scale(2.0)).into_tangent()));
+        assert_eq!(x.dot(&y).unwrap(), 2.5);
+    }
+    let failed = Eager::<Reals>::from(Err(TensorError::Value { op: "test", message: "no".into() }));
+    assert!(failed.dot(&x).is_err() && x.dot(&failed).is_err());
+    assert!(x.clone().plus_scaled(2.0, &failed).into_tensor().is_err());
+    assert!(failed.plus_scaled(2.0, &x).into_tensor().is_err());
+    assert!(x.dot(&array(&[4], |_| 1.0)).is_err());
+}

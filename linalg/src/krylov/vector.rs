@@ -3,7 +3,7 @@
 use t4a_algebra::{Field, Numeric, Real, c64};
 use t4a_diff::Array;
 use t4a_tensor::random::{Generator, normal};
-use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
+use t4a_tensor::{AnyTensor, DType, Tensor};
 
 use super::error::KrylovError;
 use crate::error::LinalgError;
@@ -190,16 +190,6 @@ impl<A: Array> ArrayVector<A> {
     }
 }
 
-/// `Σ x y`, as a product of a row and a column.
-fn dot<A: Array>(x: &A, y: &A) -> Result<f64, LinalgError> {
-    let n = x.shape().iter().product();
-    let product = x.detach().reshape(&[1, n]).matmul(&y.detach().reshape(&[n, 1]));
-    let product = product.elements()?.cast(DType::F64)?;
-    let number = product.typed::<f64>()?.to_vec()?.first().copied();
-    let missing = || TensorError::Value { op: "inner", message: "no element".into() };
-    Ok(number.ok_or_else(missing)?)
-}
-
 /// `a + b`; absent parts are zero.
 fn plus<A: Array>(a: Option<A>, b: Option<A>) -> Option<A> {
     match (a, b) {
@@ -223,7 +213,7 @@ impl<A: Array> Vector for ArrayVector<A> {
     fn inner(&self, other: &Self) -> Result<c64, LinalgError> {
         self.check("inner", other)?;
         let dot = |x: Option<&A>, y: Option<&A>| match (x, y) {
-            (Some(x), Some(y)) => dot(x, y),
+            (Some(x), Some(y)) => x.dot(y),
             _ => Ok(0.0),
         };
         let (x, y) = ([Some(&self.re), self.im.as_ref()], [Some(&other.re), other.im.as_ref()]);
@@ -247,13 +237,19 @@ impl<A: Array> Vector for ArrayVector<A> {
 
     fn axpy(self, c: c64, x: &Self) -> Result<Self, LinalgError> {
         self.check("axpy", x)?;
+        let added = |sum: Option<A>, c: f64, x: Option<&A>| match (sum, x) {
+            (Some(sum), Some(x)) => Some(sum.plus_scaled(c, x)),
+            (None, x) => times(c, x),
+            (sum, None) => sum,
+        };
+        let real = |sum: A, c: f64, x: Option<&A>| match x {
+            Some(x) => sum.plus_scaled(c, x),
+            None => sum,
+        };
         let (re, im) = (Some(&x.re), x.im.as_ref());
         Ok(Self {
-            re: match plus(times(c.re, re), times(-c.im, im)) {
-                Some(x) => self.re.plus(&x),
-                None => self.re,
-            },
-            im: plus(self.im, plus(times(c.re, im), times(c.im, re))),
+            re: real(real(self.re, c.re, re), -c.im, im),
+            im: added(added(self.im, c.re, im), c.im, re),
         })
     }
 

@@ -120,6 +120,19 @@ pub struct Affine<T> {
     pub shift: T,
 }
 
+/// `a + c·b` with fixed `c`, rounded once.
+#[derive(Clone, Copy, Debug)]
+pub struct AddScaled<T>(pub T);
+
+impl<T: Numeric> Binary<T> for AddScaled<T> {
+    type Out = T;
+    const NAME: &'static str = "add scaled";
+    #[inline(always)]
+    fn apply(self, a: T, b: T) -> T {
+        b.mul_add(self.0, a)
+    }
+}
+
 impl<T: Numeric> Unary<T> for Affine<T> {
     type Out = T;
     const NAME: &'static str = "affine";

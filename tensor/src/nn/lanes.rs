@@ -12,6 +12,9 @@ pub(super) use crate::loops::fold::LANES;
 /// Elements of a block for every lane.
 const PER_LANE: usize = 512;
 
+/// Elements of a block.
+pub(crate) const BLOCK: usize = PER_LANE * LANES;
+
 /// Reduction by `f` over all lanes; their number is a power of two.
 #[inline(always)]
 pub(super) fn meet<T: Float, const LANES: usize>(
@@ -49,7 +52,7 @@ pub(super) fn max<T: Float>(x: &[T]) -> T {
 #[inline(always)]
 pub(super) fn sum<T: Float>(x: &[T], f: impl Fn(T) -> T) -> T {
     let mut total = T::ZERO;
-    for x in x.chunks(PER_LANE * LANES) {
+    for x in x.chunks(BLOCK) {
         let mut lanes = [T::ZERO; LANES];
         let (chunks, tail) = x.as_chunks::<LANES>();
         for chunk in chunks {
@@ -69,7 +72,7 @@ pub(super) fn sum<T: Float>(x: &[T], f: impl Fn(T) -> T) -> T {
 #[inline(always)]
 pub(super) fn sum_and_squares<T: Float>(x: &[T], f: impl Fn(T) -> T) -> (T, T) {
     let mut totals = (T::ZERO, T::ZERO);
-    for x in x.chunks(PER_LANE * LANES) {
+    for x in x.chunks(BLOCK) {
         let (mut sums, mut squares) = ([T::ZERO; LANES], [T::ZERO; LANES]);
         let (chunks, tail) = x.as_chunks::<LANES>();
         for chunk in chunks {
@@ -91,9 +94,9 @@ pub(super) fn sum_and_squares<T: Float>(x: &[T], f: impl Fn(T) -> T) -> (T, T) {
 
 /// `Σ xᵢ·f(yᵢ)`.
 #[inline(always)]
-pub(super) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
+pub(crate) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
     let mut total = T::ZERO;
-    for (x, y) in x.chunks(PER_LANE * LANES).zip(y.chunks(PER_LANE * LANES)) {
+    for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
         let mut lanes = [T::ZERO; LANES];
         let (xs, x_tail) = x.as_chunks::<LANES>();
         let (ys, y_tail) = y.as_chunks::<LANES>();

@@ -24,7 +24,7 @@ pub mod conv;
 pub mod cross_entropy;
 pub mod deform;
 pub mod grid_sample;
-mod lanes;
+pub(crate) mod lanes;
 pub mod norm;
 pub mod pool;
 pub mod resample;

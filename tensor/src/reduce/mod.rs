@@ -6,6 +6,7 @@
 //! columns   the fastest axis is kept, or rows are short:  fold row after row into a tile of
 //!           partial results
 //! folds     what rows and columns call, without the types
+//! dot       inner products
 //! ```
 //!
 //! A long reduction is cut into blocks of fixed size whose partial results are combined pairwise, so the result does
@@ -30,12 +31,14 @@ use crate::storage::Buffer;
 use crate::tensor::Tensor;
 
 mod columns;
+mod dot;
 mod folds;
 mod plan;
 mod rows;
 #[cfg(test)]
 mod tests;
 
+pub use dot::dot;
 pub(crate) use plan::ReducePlan;
 
 use columns::{ROWS, fold_columns};

@@ -1,4 +1,4 @@
-use super::{reduce, reduced_shape};
+use super::{dot, reduce, reduced_shape};
 use crate::arg_reduce::arg_reduce;
 use crate::error::TensorError;
 use crate::kernels::fold::{All, Any, Maximum, Mean, Minimum, Prod, Sum};
@@ -229,4 +229,33 @@ fn errors_of_long_sums_grow_with_the_logarithm() {
         let mean = reduce(Mean, &x, axes).unwrap().to_vec().unwrap()[0];
         assert_eq!(f64::from(mean.to_f32()), want);
     }
+}
+
+#[test]
+fn inner_products_agree_with_sums_of_products() {
+    let block = crate::nn::lanes::BLOCK;
+    let numbers = |n: usize| (0..n).map(|i| ((i * 104_729 + 5) % 97) as f64 - 48.0).collect();
+    let exact = |x: &Tensor<f64>, y: &[f64]| -> f64 {
+        x.to_vec().unwrap().iter().zip(y).map(|(x, y)| x * y).sum()
+    };
+    // Small integers: every order of the sum is exact.
+    for n in [0, 1, 31, 33, block - 1, block, block + 1, 3 * block + 7] {
+        let (x, y): (_, Vec<f64>) = (values(&[n]), numbers(n));
+        let required = exact(&x, &y);
+        let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();
+        let single = |x: &[f64]| Tensor::<f32>::from_vec(narrow(x), &[n]).unwrap();
+        let sum = dot(&single(&x.to_vec().unwrap()), &single(&y)).unwrap();
+        assert_eq!(sum, required, "{n}");
+        assert_eq!(dot(&x, &Tensor::from_vec(y, &[n]).unwrap()).unwrap(), required, "{n}");
+    }
+    let y: Vec<f64> = numbers(12);
+    for x in layouts(&[3, 4]) {
+        let other = Tensor::from_vec(y.clone(), &[3, 4]).unwrap();
+        assert_eq!(dot(&x, &other).unwrap(), exact(&x, &y));
+        assert_eq!(dot(&other, &x).unwrap(), exact(&x, &y));
+    }
+    let e = dot(&values(&[3, 4]), &values(&[4, 3])).unwrap_err();
+    assert!(matches!(e, TensorError::ShapeMismatch { op: "dot", .. }), "{e}");
+    let nan = Tensor::from_vec(vec![f64::NAN], &[1]).unwrap();
+    assert!(dot(&nan, &nan).unwrap().is_nan());
 }
