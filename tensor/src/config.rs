@@ -30,7 +30,7 @@ pub enum ConfigError {
 /// |---|---|---|
 /// | [`threads`](Self::threads) | `T4A_NUM_THREADS` | one per core |
 /// | [`parts`](Self::parts) | `T4A_PARTS` | 4 |
-/// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 1 GiB, or the recent peak of the tensors |
+/// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 128 MiB, or the recent peak of the tensors |
 /// | [`memory_limit`](Self::memory_limit) | `T4A_MEMORY_LIMIT` | none |
 /// | [`einsum_memory`](Self::einsum_memory) | `T4A_EINSUM_MEMORY` | half of the free memory |
 /// | [`fallback`](Self::fallback) | `T4A_FALLBACK`: `allow`, `reject` | `allow` |

@@ -454,9 +454,9 @@ mod tests {
             field.add(0.3 + 0.1 * i as f64, [("Sz", i)]);
         }
         assert_eq!(check(&field.mpo().unwrap(), state(), true), [4, 10]);
-        // A channel that is a multiple of the identity on both sides.
-        let mut constant = near.clone();
-        constant.add(0.25, [("Id", 0)]).add(0.5, [("Id", 4)]);
+        // A multiple of the identity on both sides of every bond.
+        let mut constant = Sum::new(&spins);
+        constant.add(0.25, [("Id", 4)]);
         check(&constant.mpo().unwrap(), state(), false);
         let mut far = field.clone();
         for i in 0..6 {

@@ -33,7 +33,7 @@ const SMALLEST_LOG2: u32 = 12;
 /// Largest pooled block is below 2⁴⁸ bytes.
 const CLASSES: usize = (48 - SMALLEST_LOG2 as usize) * 4;
 /// Number of bytes always cached, unless a limit is set.
-const KEPT: usize = 1 << 30;
+const KEPT: usize = 1 << 27;
 /// Cache limit that adapts to the recent use.
 const AUTOMATIC: usize = usize::MAX;
 /// Time after which an unused block is returned to the system.
@@ -282,8 +282,8 @@ pub fn memory_limit() -> Option<usize> {
     Some(POOL.memory_limit.get()).filter(|&bytes| bytes != usize::MAX)
 }
 
-/// Sets the maximum number of unused cached bytes; zero disables the cache. The default is 1 GiB, or the peak of the
-/// tensors of the last 10 to 20 s minus their current size.
+/// Sets the maximum number of unused cached bytes; zero disables the cache. The default is 128 MiB, or the peak of
+/// the tensors of the last 10 to 20 s minus their current size.
 pub fn set_cache_limit(bytes: usize) {
     POOL.cache_limit.set(bytes.min(AUTOMATIC - 1));
     if cached_bytes() > bytes {
