@@ -12,8 +12,8 @@
 //! rows, with one thread and two. Each pair of sites has four applications of the effective operator, also where it has
 //! converged, and the same number of them in TeNPy. `peers/table.py` runs the rows in turns with TeNPy.
 //!
-//! Floor, D = 256 and one thread: applications take half of a sweep, 0.9 to 1.1 times their matrix products alone (bench
-//! `graded` of t4a-structured); singular value decompositions take 30 %, as long as those of LAPACK.
+//! Floor, D = 256 and one thread: singular value decompositions take half of a sweep, as long as those of LAPACK;
+//! applications take a fifth, three quarters of it in matrix products.
 
 use t4a_algebra::parallel;
 use t4a_networks::sites::{Sites, electron, spin_half};

@@ -320,7 +320,7 @@ fn selection<S: Sector>(
     for (to, (from, _)) in states.enumerate() {
         filler.add(&[from, to], c64::ONE);
     }
-    Ok(constant_like(&filler.finish()?, like.re())?)
+    constant_like(&filler.finish()?, like.re())
 }
 
 /// All entries of a tensor of an operator.
