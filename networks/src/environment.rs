@@ -9,7 +9,7 @@
 use t4a_diff::Array;
 use t4a_structured::{GradedTensor, Sector, einsum};
 
-use crate::effective::{Channels, Effective};
+use crate::effective::{Channels, EffectiveMap};
 use crate::error::Result;
 use crate::mpo::Mpo;
 use crate::mps::Mps;
@@ -129,17 +129,17 @@ impl<S: Sector> Environments<S> {
     }
 
     /// The effective operator of the bond before a site.
-    pub(crate) fn bond(&self, site: usize) -> Result<Effective<S>> {
+    pub(crate) fn bond(&self, site: usize) -> Result<EffectiveMap<S>> {
         self.channels.bond(site, self.around_bond(site))
     }
 
     /// The effective operator of a site.
-    pub(crate) fn site(&self, i: usize) -> Result<Effective<S>> {
+    pub(crate) fn site(&self, i: usize) -> Result<EffectiveMap<S>> {
         self.channels.site(i, self.of(i, i))
     }
 
     /// The effective operator of sites i and i + 1.
-    pub(crate) fn pair(&self, i: usize) -> Result<Effective<S>> {
+    pub(crate) fn pair(&self, i: usize) -> Result<EffectiveMap<S>> {
         self.channels.pair(i, self.of(i, i + 1))
     }
 

@@ -15,7 +15,7 @@ use t4a_algebra::c64;
 use t4a_diff::Array;
 use t4a_structured::{GradedTensor, Leg, Sector, Spec, einsum};
 
-use super::{Effective, Half, Side};
+use super::{ChainSide, EffectiveMap, Half};
 use crate::error::Result;
 use crate::fill::Filler;
 use crate::mpo::Mpo;
@@ -38,30 +38,30 @@ struct Selected<S> {
 /// Terms of a site: a tensor `[out, in]`, then the bond in the middle if they cross it, then the bond of the environment
 /// if they reach it.
 #[derive(Clone, Debug)]
-struct Terms<S> {
+struct SiteTerms<S> {
     tensor: GradedTensor<S>,
     environment: Option<Selected<S>>,
 }
 
 /// Terms of one side of a bond: those that do not cross it, and those that do.
 #[derive(Clone, Debug)]
-struct Part<O, C> {
+struct DividedTerms<O, C> {
     own: Option<O>,
     crossing: Option<C>,
 }
 
 /// One side of a bond without a site: factors of the channels, and the channels.
-type BondPart<S> = Part<GradedTensor<S>, Selected<S>>;
+type BondSide<S> = DividedTerms<GradedTensor<S>, Selected<S>>;
 
 /// A site on one side of a bond.
-type SitePart<S> = Part<Terms<S>, Terms<S>>;
+type SiteSide<S> = DividedTerms<SiteTerms<S>, SiteTerms<S>>;
 
 /// The channels of an operator, and what depends on them alone. Pairs are of the left and of the right side.
 #[derive(Clone, Debug)]
 pub(crate) struct Channels<S> {
     tensors: Vec<GradedTensor<S>>,
-    bonds: Vec<[BondPart<S>; 2]>,
-    sites: Vec<[SitePart<S>; 2]>,
+    bonds: Vec<[BondSide<S>; 2]>,
+    sites: Vec<[SiteSide<S>; 2]>,
 }
 
 impl<S: Sector> Channels<S> {
@@ -90,16 +90,16 @@ impl<S: Sector> Channels<S> {
             // A multiple of the identity on both sides belongs to the left.
             let rest = both().map(|(left, right)| left.filter(|_| right.is_none())).collect();
             let crosses: Vec<bool> = both().map(|(l, r)| l.is_none() && r.is_none()).collect();
-            let part = |leg: &Leg<S>, factors: &Multiples| -> Result<BondPart<S>> {
+            let part = |leg: &Leg<S>, factors: &Multiples| -> Result<BondSide<S>> {
                 let own = vector(&leg.dual(), factors, &tensors[0])?;
-                Ok(Part { own, crossing: Selected::new(leg, &crosses, &tensors[0])? })
+                Ok(DividedTerms { own, crossing: Selected::new(leg, &crosses, &tensors[0])? })
             };
             bonds.push([part(&leg.dual(), right)?, part(&leg, &rest)?]);
         }
         let mut sites = Vec::new();
         for (i, w) in tensors.iter().enumerate() {
-            let as_left = site_part(w, 3, &bonds[i + 1][0], &left[i])?;
-            sites.push([as_left, site_part(w, 0, &bonds[i][1], &right[i + 1])?]);
+            let as_left = site_side(w, 3, &bonds[i + 1][0], &left[i])?;
+            sites.push([as_left, site_side(w, 0, &bonds[i][1], &right[i + 1])?]);
         }
         Ok(Self { tensors: tensors.to_vec(), bonds, sites })
     }
@@ -110,43 +110,44 @@ impl<S: Sector> Channels<S> {
     }
 
     /// The effective operator of the bond before a site, between environments of isometries.
-    pub(crate) fn bond(&self, i: usize, around: [&GradedTensor<S>; 2]) -> Result<Effective<S>> {
+    pub(crate) fn bond(&self, i: usize, around: [&GradedTensor<S>; 2]) -> Result<EffectiveMap<S>> {
         let [left, right] = &self.bonds[i];
-        let left = left.half(Side::Left, around[0])?;
-        let parts = left.with(right.half(Side::Right, around[1])?, ["k", "m"]);
-        Ok(parts.or_cheaper(Effective::bond(around)))
+        let left = left.half(ChainSide::Left, around[0])?;
+        let parts = left.with(right.half(ChainSide::Right, around[1])?, ["k", "m"]);
+        Ok(parts.or_cheaper(EffectiveMap::bond(around)))
     }
 
     /// The effective operator of a site, between environments of isometries.
-    pub(crate) fn site(&self, i: usize, around: [&GradedTensor<S>; 2]) -> Result<Effective<S>> {
-        let left = self.sites[i][0].half(Side::Left, around[0])?;
-        let parts = left.with(self.bonds[i + 1][1].half(Side::Right, around[1])?, ["kp", "m"]);
-        Ok(parts.or_cheaper(Effective::site(around, &self.tensors[i])))
+    pub(crate) fn site(&self, i: usize, around: [&GradedTensor<S>; 2]) -> Result<EffectiveMap<S>> {
+        let left = self.sites[i][0].half(ChainSide::Left, around[0])?;
+        let parts = left.with(self.bonds[i + 1][1].half(ChainSide::Right, around[1])?, ["kp", "m"]);
+        Ok(parts.or_cheaper(EffectiveMap::site(around, &self.tensors[i])))
     }
 
     /// The effective operator of sites i and i + 1, between environments of isometries.
-    pub(crate) fn pair(&self, i: usize, around: [&GradedTensor<S>; 2]) -> Result<Effective<S>> {
-        let left = self.sites[i][0].half(Side::Left, around[0])?;
-        let parts = left.with(self.sites[i + 1][1].half(Side::Right, around[1])?, ["kp", "qm"]);
-        Ok(parts.or_cheaper(Effective::pair(around, [&self.tensors[i], &self.tensors[i + 1]])))
+    pub(crate) fn pair(&self, i: usize, around: [&GradedTensor<S>; 2]) -> Result<EffectiveMap<S>> {
+        let left = self.sites[i][0].half(ChainSide::Left, around[0])?;
+        let parts =
+            left.with(self.sites[i + 1][1].half(ChainSide::Right, around[1])?, ["kp", "qm"]);
+        Ok(parts.or_cheaper(EffectiveMap::pair(around, [&self.tensors[i], &self.tensors[i + 1]])))
     }
 }
 
-impl<S: Sector> Part<Half<S>, Half<S>> {
+impl<S: Sector> DividedTerms<Half<S>, Half<S>> {
     /// The effective operator of two sides, on a tensor with these labels.
-    fn with(self, right: Self, [k, m]: [&'static str; 2]) -> Effective<S> {
+    fn with(self, right: Self, [k, m]: [&'static str; 2]) -> EffectiveMap<S> {
         let crossing = self.crossing.zip(right.crossing).map(|(left, right)| [left, right]);
         let left = self.own.map(|own| [own, Half::idle(m)]);
         let right = right.own.map(|own| [Half::idle(k), own]);
-        Effective::new(&[k, m].concat(), [left, right, crossing].into_iter().flatten())
+        EffectiveMap::new(&[k, m].concat(), [left, right, crossing].into_iter().flatten())
     }
 }
 
-impl<S: Sector> BondPart<S> {
-    fn half(&self, side: Side, x: &GradedTensor<S>) -> Result<Part<Half<S>, Half<S>>> {
+impl<S: Sector> BondSide<S> {
+    fn half(&self, side: ChainSide, x: &GradedTensor<S>) -> Result<DividedTerms<Half<S>, Half<S>>> {
         let (join, own, crossing, output) = match side {
-            Side::Left => ("kcb,c->bk", "bk", "kcb", "b"),
-            Side::Right => ("mcn,c->mn", "mn", "mcn", "n"),
+            ChainSide::Left => ("kcb,c->bk", "bk", "kcb", "b"),
+            ChainSide::Right => ("mcn,c->mn", "mn", "mcn", "n"),
         };
         let joined = |factors| -> Result<_> {
             let matrix = einsum(join, &[x, factors])?.repartition(1)?;
@@ -156,27 +157,27 @@ impl<S: Sector> BondPart<S> {
             let operands = vec![(crossing, channels.of(x)?)];
             Ok(Half { operands, output, cost: channels.number })
         };
-        Ok(Part {
+        Ok(DividedTerms {
             own: self.own.as_ref().map(joined).transpose()?,
             crossing: self.crossing.as_ref().map(selected).transpose()?,
         })
     }
 }
 
-impl<S: Sector> SitePart<S> {
-    fn half(&self, side: Side, x: &GradedTensor<S>) -> Result<Part<Half<S>, Half<S>>> {
+impl<S: Sector> SiteSide<S> {
+    fn half(&self, side: ChainSide, x: &GradedTensor<S>) -> Result<DividedTerms<Half<S>, Half<S>>> {
         let own = self.own.as_ref().map(|terms| terms.own(side, x));
         let crossing = self.crossing.as_ref().map(|terms| terms.crossing(side, x));
-        Ok(Part { own: own.transpose()?, crossing: crossing.transpose()? })
+        Ok(DividedTerms { own: own.transpose()?, crossing: crossing.transpose()? })
     }
 }
 
-impl<S: Sector> Terms<S> {
+impl<S: Sector> SiteTerms<S> {
     /// Terms that do not cross the bond in the middle.
-    fn own(&self, side: Side, x: &GradedTensor<S>) -> Result<Half<S>> {
+    fn own(&self, side: ChainSide, x: &GradedTensor<S>) -> Result<Half<S>> {
         let (site, [x_labels, w_labels], join, both, [local, output]) = match side {
-            Side::Left => ("sp", ["kab", "spa"], "kab,spa->bskp", "bskp", ["ks", "bs"]),
-            Side::Right => ("tq", ["mdn", "tqd"], "tqd,mdn->qmtn", "qmtn", ["tm", "tn"]),
+            ChainSide::Left => ("sp", ["kab", "spa"], "kab,spa->bskp", "bskp", ["ks", "bs"]),
+            ChainSide::Right => ("tq", ["mdn", "tqd"], "tqd,mdn->qmtn", "qmtn", ["tm", "tn"]),
         };
         let Some(channels) = &self.environment else {
             let operands = vec![(site, self.tensor.clone())];
@@ -189,17 +190,17 @@ impl<S: Sector> Terms<S> {
             return Ok(Half { operands, output, cost: channels.number });
         }
         let joined = match side {
-            Side::Left => einsum(join, &[&x, &w])?,
-            Side::Right => einsum(join, &[&w, &x])?,
+            ChainSide::Left => einsum(join, &[&x, &w])?,
+            ChainSide::Right => einsum(join, &[&w, &x])?,
         };
         Ok(Half { operands: vec![(both, joined.repartition(2)?)], output, cost: dim })
     }
 
     /// Terms that cross the bond in the middle.
-    fn crossing(&self, side: Side, x: &GradedTensor<S>) -> Result<Half<S>> {
+    fn crossing(&self, side: ChainSide, x: &GradedTensor<S>) -> Result<Half<S>> {
         let (site, x_labels, w_labels, [local, output]) = match side {
-            Side::Left => ("spc", "kab", "spca", ["ks", "bs"]),
-            Side::Right => ("tqc", "mdn", "tqcd", ["tm", "tn"]),
+            ChainSide::Left => ("spc", "kab", "spca", ["ks", "bs"]),
+            ChainSide::Right => ("tqc", "mdn", "tqcd", ["tm", "tn"]),
         };
         let w = self.tensor.clone();
         Ok(match &self.environment {
@@ -245,12 +246,12 @@ impl<S: Sector> Selected<S> {
 }
 
 /// The terms of a site whose axis `middle` is the bond in the middle; `multiples` are those of the other bond.
-fn site_part<S: Sector>(
+fn site_side<S: Sector>(
     w: &GradedTensor<S>,
     middle: usize,
-    bond: &BondPart<S>,
+    bond: &BondSide<S>,
     multiples: &Multiples,
-) -> Result<SitePart<S>> {
+) -> Result<SiteSide<S>> {
     // Without the middle axis.
     let outer = if middle == 0 { 2 } else { 0 };
     let own = match &bond.own {
@@ -261,7 +262,7 @@ fn site_part<S: Sector>(
         Some(channels) => terms(channels.last(w, middle)?, outer, multiples)?,
         None => None,
     };
-    Ok(Part { own, crossing })
+    Ok(DividedTerms { own, crossing })
 }
 
 /// Terms of a tensor whose axis `outer` is the bond of the environment.
@@ -269,7 +270,7 @@ fn terms<S: Sector>(
     x: GradedTensor<S>,
     outer: usize,
     multiples: &Multiples,
-) -> Result<Option<Terms<S>>> {
+) -> Result<Option<SiteTerms<S>>> {
     let (used, leg) = (Dense::new(&x)?.used(outer), &x.spec().legs()[outer]);
     let reached = multiples.iter().zip(&used).map(|(multiple, &used)| multiple.filter(|_| used));
     let reached: Multiples = reached.collect();
@@ -277,11 +278,11 @@ fn terms<S: Sector>(
         // Each environment is a multiple of the identity.
         let factors = vector(&leg.dual(), &reached, &x)?;
         let tensor = factors.map(|factors| x.contract(&factors, &[outer], &[0])).transpose()?;
-        return Ok(tensor.map(|tensor| Terms { tensor, environment: None }));
+        return Ok(tensor.map(|tensor| SiteTerms { tensor, environment: None }));
     }
     let Some(channels) = Selected::new(leg, &used, &x)? else { return Ok(None) };
     let environment = Selected::new(&leg.dual(), &used, &x)?;
-    Ok(Some(Terms { tensor: channels.last(&x, outer)?, environment }))
+    Ok(Some(SiteTerms { tensor: channels.last(&x, outer)?, environment }))
 }
 
 /// Factors of the states of a leg as a tensor of this leg; `None` if all are zero.
@@ -400,25 +401,26 @@ mod tests {
         let (n, w) = (state.len(), operator.tensors());
         let mut costs = [0; 2];
         for i in 0..n {
-            let same = |effective: &Effective<S>, whole: &Effective<S>, x: &GradedTensor<S>| {
-                let x = if complex {
-                    x.complexified().times_i().add(&x.complexified()).unwrap()
-                } else {
-                    x.clone()
+            let same =
+                |effective: &EffectiveMap<S>, whole: &EffectiveMap<S>, x: &GradedTensor<S>| {
+                    let x = if complex {
+                        x.complexified().times_i().add(&x.complexified()).unwrap()
+                    } else {
+                        x.clone()
+                    };
+                    let (y, z) = (effective.apply(&x).unwrap(), whole.apply(&x).unwrap());
+                    assert_eq!(y.spec(), x.spec());
+                    let difference = norm(&y.sub(&z).unwrap()).unwrap();
+                    assert!(difference <= 1e-12 * norm(&z).unwrap().max(1e-3), "{difference}");
+                    assert!(effective.cost <= whole.cost, "{} {}", effective.cost, whole.cost);
+                    [effective.cost, whole.cost]
                 };
-                let (y, z) = (effective.apply(&x).unwrap(), whole.apply(&x).unwrap());
-                assert_eq!(y.spec(), x.spec());
-                let difference = norm(&y.sub(&z).unwrap()).unwrap();
-                assert!(difference <= 1e-12 * norm(&z).unwrap().max(1e-3), "{difference}");
-                assert!(effective.cost <= whole.cost, "{} {}", effective.cost, whole.cost);
-                [effective.cost, whole.cost]
-            };
             let x = state.tensors();
             let around = environments.of(i, i);
-            same(&environments.site(i).unwrap(), &Effective::site(around, &w[i]), &x[i]);
+            same(&environments.site(i).unwrap(), &EffectiveMap::site(around, &w[i]), &x[i]);
             if i + 1 < n {
                 let pair = x[i].contract(&x[i + 1], &[2], &[0]).unwrap().repartition(2).unwrap();
-                let whole = Effective::pair(environments.of(i, i + 1), [&w[i], &w[i + 1]]);
+                let whole = EffectiveMap::pair(environments.of(i, i + 1), [&w[i], &w[i + 1]]);
                 let cost = same(&environments.pair(i).unwrap(), &whole, &pair);
                 if i == n / 2 - 1 {
                     costs = cost;
@@ -432,7 +434,7 @@ mod tests {
                     GradedTensor::random(spec, x.re().dtype(), false, &Generator::new(3)).unwrap();
                 let around = environments.around_bond(i + 1);
                 let effective = environments.bond(i + 1).unwrap();
-                same(&effective, &Effective::bond(around), &matrix);
+                same(&effective, &EffectiveMap::bond(around), &matrix);
             }
         }
         costs

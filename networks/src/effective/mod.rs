@@ -12,6 +12,8 @@
 
 mod channels;
 
+use t4a_algebra::c64;
+use t4a_linalg::krylov::Vector;
 use t4a_structured::{GradedTensor, Sector, einsum};
 
 pub(crate) use channels::Channels;
@@ -39,19 +41,19 @@ struct Half<S> {
 
 /// A side of the bond in the middle.
 #[derive(Clone, Copy, Debug)]
-enum Side {
+enum ChainSide {
     Left,
     Right,
 }
 
 /// A sum of contractions with a tensor of the ket. The result has the same structure.
-pub(crate) struct Effective<S> {
+pub(crate) struct EffectiveMap<S> {
     /// For each term the subscripts, the operands, and the number of those before the tensor.
     terms: Vec<(String, Vec<GradedTensor<S>>, usize)>,
     cost: usize,
 }
 
-impl<S: Sector> Effective<S> {
+impl<S: Sector> EffectiveMap<S> {
     /// The sum of the products of two halves; `input` has the labels of the ket.
     fn new(input: &str, products: impl IntoIterator<Item = [Half<S>; 2]>) -> Self {
         let (mut terms, mut cost) = (Vec::new(), 0);
@@ -111,7 +113,7 @@ impl<S: Sector> Effective<S> {
             let image = einsum(subscripts, &all)?.repartition(x.spec().rows())?;
             sum = Some(match sum {
                 None => image,
-                Some(sum) => t4a_linalg::krylov::Vector::axpy(sum, t4a_algebra::c64::ONE, &image)?,
+                Some(sum) => sum.axpy(c64::ONE, &image)?,
             });
         }
         Ok(sum.unwrap_or_else(|| x.zeros_of(x.spec())))

@@ -8,7 +8,7 @@ use t4a_structured::{FluxOn, GradedTensor, Leg, Sector, Spec, Svd, Truncated, ei
 
 use super::geometric::Sides;
 use super::vumps::Vumps;
-use crate::effective::Effective;
+use crate::effective::EffectiveMap;
 use crate::error::Result;
 use crate::scalar::norm;
 
@@ -55,7 +55,7 @@ impl<S: Sector> Vumps<S> {
         }
         let pair = self.state.center(i)?.contract(&self.state.right[next], &[2], &[0])?;
         let around = [&self.sides.left[i], &self.sides.right[next]];
-        let image = Effective::pair(around, [&w[i], &w[next]]).apply(&pair.repartition(2)?)?;
+        let image = EffectiveMap::pair(around, [&w[i], &w[next]]).apply(&pair.repartition(2)?)?;
         let left = self.state.left[i].null_space(2, 1e-12)?;
         let right = self.state.right[next].dagger()?.null_space(2, 1e-12)?.dagger()?;
         let outside = einsum("lsa,lstr,btr->ab", &[&left.conj()?, &image, &right.conj()?])?;

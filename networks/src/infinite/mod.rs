@@ -37,7 +37,7 @@ pub use operator::InfiniteMpo;
 pub use uniform::UniformMps;
 pub use vumps::{Vumps, VumpsOptions, VumpsReport};
 
-use crate::effective::Effective;
+use crate::effective::EffectiveMap;
 use crate::environment::{grow_left, grow_right};
 use crate::error::{NetworksError, Result};
 use crate::fill::Filler;
@@ -241,7 +241,7 @@ impl<S: Sector> Idmrg<S> {
         let start = self.guess()?;
         let [first, second] = self.order(self.steps);
         let w = [&self.w[first], &self.w[second]];
-        let effective = Effective::pair([&self.left, &self.right], w);
+        let effective = EffectiveMap::pair([&self.left, &self.right], w);
         let options =
             KrylovOptions::new().max_applications(self.options.applications).tolerance(1e-10);
         let map = |x: &GradedTensor<S>| effective.apply(x);

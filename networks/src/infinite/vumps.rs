@@ -16,7 +16,7 @@ use t4a_structured::{GradedTensor, Sector};
 use super::geometric::Sides;
 use super::operator::InfiniteMpo;
 use super::uniform::UniformMps;
-use crate::effective::Effective;
+use crate::effective::EffectiveMap;
 use crate::error::{NetworksError, Result};
 use crate::report::Flow;
 use crate::scalar::norm;
@@ -252,10 +252,10 @@ impl<S: Sector> Vumps<S> {
             KrylovOptions::new().max_applications(self.options.applications).tolerance(accuracy);
         let (mut centers, mut bonds) = (Vec::new(), Vec::new());
         for i in 0..n {
-            let effective = Effective::site(self.around(i), &self.operator.tensors()[i]);
+            let effective = EffectiveMap::site(self.around(i), &self.operator.tensors()[i]);
             let map = |x: &GradedTensor<S>| effective.apply(x);
             centers.push(lowest(lanczos(map, &self.state.center(i)?, &options)?)?);
-            let effective = Effective::bond(self.around_bond(i));
+            let effective = EffectiveMap::bond(self.around_bond(i));
             let map = |x: &GradedTensor<S>| effective.apply(x);
             bonds.push(lowest(lanczos(map, &self.state.bonds[i], &options)?)?);
         }
@@ -305,7 +305,7 @@ fn measure<S: Sector>(
     let mut most = 0.0f64;
     for i in 0..state.len() {
         let around = [&sides.left[i], &sides.right[i]];
-        let image = Effective::site(around, &operator.tensors()[i]).apply(&state.center(i)?)?;
+        let image = EffectiveMap::site(around, &operator.tensors()[i]).apply(&state.center(i)?)?;
         let left = &state.left[i];
         let inside = left.conj()?.contract(&image, &[0, 1], &[0, 1])?;
         let joined = left.contract(&inside, &[2], &[0])?.repartition(2)?;
