@@ -23,6 +23,7 @@
 //! | a step of products with short sides: attention, depthwise convolutions | 1/4: [`worthwhile_narrow_steps`] |
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -148,6 +149,17 @@ pub fn worthwhile_narrow_steps(steps: usize) -> bool {
     worthwhile(steps / 4, 1)
 }
 
+thread_local! {
+    /// True while this thread executes chunks of a job.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True within a chunk of a job on several threads, which share the cores already. Work within it is best done by this
+/// thread alone.
+pub fn is_inside() -> bool {
+    INSIDE.get()
+}
+
 /// Calls `body(chunk)` for every chunk in `0..chunks`, on several threads if `parallel`.
 ///
 /// The body is called through a pointer: chunks are large, and the scheduling is compiled once instead of once per
@@ -239,7 +251,10 @@ impl Job<'_> {
                 (self.body)(chunk);
             }
         };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(chunks)) {
+        let before = INSIDE.replace(true);
+        let result = catch_unwind(AssertUnwindSafe(chunks));
+        INSIDE.set(before);
+        if let Err(payload) = result {
             self.claimed.store(self.chunks, Ordering::Relaxed);
             lock(&self.panic).get_or_insert(payload);
         }
@@ -492,6 +507,19 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn chunks_are_inside_of_a_job() {
+        assert!(!is_inside());
+        for_each_limited(4, 2, &|_| {
+            assert!(is_inside());
+            for_each_limited(2, 2, &|_| assert!(is_inside()));
+            assert!(is_inside());
+        });
+        assert!(!is_inside());
+        let failed = catch_unwind(|| for_each_limited(4, 2, &|_| panic!("in a chunk")));
+        assert!(failed.is_err() && !is_inside());
     }
 
     #[test]

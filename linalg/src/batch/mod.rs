@@ -298,7 +298,7 @@ pub(crate) fn run<J: ResultSlot, S>(
     body: impl Fn(&mut S, usize, &mut J, Par) -> MatrixStatus + Sync + Send,
 ) -> Result<Tensor<i32>> {
     let count = slots.len();
-    let threads = parallel::threads();
+    let threads = if parallel::is_inside() { 1 } else { parallel::threads() };
     let mut info = Tensor::zeros(batch)?;
     let codes: &mut [i32] = info.as_mut_slice()?;
     let sequence = |first: usize, slots: &mut [J], codes: &mut [i32], par: Par| -> Result<()> {

@@ -1,5 +1,6 @@
 //! Linear algebra on the matrices of coupled sectors.
 
+use std::cmp;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -199,15 +200,24 @@ impl Operation for ByMatrix {
         let op = self.linalg();
         let all = self.inputs(inputs.iter().map(|x| x.float().clone()));
         let untracked = vec![false; inputs.len()];
-        let mut parts: Vec<Result<Outcome<Eager>, LinalgError>> =
-            all.iter().map(|_| Ok(Outcome::new(Vec::new()))).collect();
-        let steps =
-            self.plan.sizes().iter().map(|&[m, n]| m.saturating_mul(n).saturating_mul(m.min(n)));
-        let parallel = steps.fold(0, usize::saturating_add) > FEW_STEPS;
-        parallel::for_each_mut(&mut parts, parallel, |k, part| {
-            *part = op.forward(&all[k], &untracked);
-        });
-        let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let steps = |k: usize| {
+            let [m, n] = self.plan.sizes()[k];
+            m.saturating_mul(n).saturating_mul(m.min(n))
+        };
+        let total = (0..all.len()).map(steps).fold(0, usize::saturating_add);
+        // The largest first: it takes longest.
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by_key(|&k| cmp::Reverse(steps(k)));
+        let mut parts: Vec<(usize, Result<Outcome<Eager>, LinalgError>)> =
+            order.into_iter().map(|k| (k, Ok(Outcome::new(Vec::new())))).collect();
+        let one = |(k, part): &mut (usize, Result<_, _>)| *part = op.forward(&all[*k], &untracked);
+        // A matrix with most of the work uses all threads, the others one each.
+        let large = parts.iter().take_while(|(k, _)| steps(*k) / 2 > total / 3).count();
+        let (large, small) = parts.split_at_mut(large);
+        large.iter_mut().for_each(one);
+        parallel::for_each_mut(small, total > FEW_STEPS, |_, part| one(part));
+        parts.sort_by_key(|&(k, _)| k);
+        let parts = parts.into_iter().map(|(_, part)| part).collect::<Result<Vec<_>, _>>()?;
         Ok(self.join(inputs[0].float(), &parts))
     }
 
