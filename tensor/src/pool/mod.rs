@@ -322,14 +322,14 @@ mod tests {
             let blocks: Vec<_> = (0..number).map(|_| POOL.take(class).unwrap()).collect();
             blocks.into_iter().for_each(|ptr| POOL.give_back(ptr, class));
         };
-        let class = Class::of(77 << 20).unwrap();
+        let class = Class::of(7 << 20).unwrap();
         let a = POOL.take(class).unwrap();
         POOL.give_back(a, class);
         assert_eq!(POOL.take(class), Some(a));
         POOL.give_back(a, class);
         assert_eq!(cached(), class.bytes());
 
-        let class = Class::of(93 << 20).unwrap();
+        let class = Class::of(9 << 20).unwrap();
         use_at_once(3, class);
         POOL.end_period();
         assert_eq!(free(class), 3, "all were in use");
