@@ -154,6 +154,24 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Execution of chunks by this thread, until it is dropped.
+struct Inside {
+    /// The chunks are within one of another job.
+    nested: bool,
+}
+
+impl Inside {
+    fn enter() -> Self {
+        Self { nested: INSIDE.replace(true) }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.nested);
+    }
+}
+
 /// True within a chunk of a job on several threads, which share the cores already. Work within it is best done by this
 /// thread alone.
 pub fn is_inside() -> bool {
@@ -241,6 +259,7 @@ impl Job<'_> {
     /// that two threads compute are then mostly the same in every call, and remain in the L2 caches of their cores.
     fn run(&self, helper: bool) {
         let chunks = || {
+            let _inside = Inside::enter();
             let mut first = 0..self.chunks;
             while self.claimed.fetch_add(1, Ordering::Relaxed) < self.chunks {
                 // At most as many chunks as there are have been claimed, so both ends do not overlap.
@@ -251,10 +270,7 @@ impl Job<'_> {
                 (self.body)(chunk);
             }
         };
-        let before = INSIDE.replace(true);
-        let result = catch_unwind(AssertUnwindSafe(chunks));
-        INSIDE.set(before);
-        if let Err(payload) = result {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(chunks)) {
             self.claimed.store(self.chunks, Ordering::Relaxed);
             lock(&self.panic).get_or_insert(payload);
         }

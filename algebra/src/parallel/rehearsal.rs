@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use super::{set_threads, threads};
+use super::{Inside, set_threads, threads};
 
 /// A loop over chunks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,15 +53,9 @@ impl Rehearsal {
     }
 }
 
-#[derive(Default)]
-struct RehearsalState {
-    loops: Vec<RehearsedLoop>,
-    /// True inside a chunk: nested loops belong to it.
-    inside: bool,
-}
-
 thread_local! {
-    static STATE: RefCell<Option<RehearsalState>> = const { RefCell::new(None) };
+    /// The loops of the rehearsal on this thread.
+    static LOOPS: RefCell<Option<Vec<RehearsedLoop>>> = const { RefCell::new(None) };
 }
 
 /// Runs `f` on this thread only, planned as for `n` threads, and returns the simulated schedule of its loops.
@@ -73,27 +67,26 @@ pub fn rehearse(n: usize, f: impl FnOnce()) -> Rehearsal {
     impl Drop for RestoreSettings {
         fn drop(&mut self) {
             set_threads(self.0);
-            STATE.set(None);
+            LOOPS.set(None);
         }
     }
     let back = RestoreSettings(threads());
     set_threads(n);
-    STATE.set(Some(RehearsalState::default()));
+    LOOPS.set(Some(Vec::new()));
     let begin = Instant::now();
     f();
     let time = begin.elapsed();
-    let loops = STATE.take().map(|state| state.loops).unwrap_or_default();
+    let loops = LOOPS.take().unwrap_or_default();
     drop(back);
     Rehearsal { loops, time }
 }
 
 /// Runs the chunks sequentially if this thread is in [`rehearse`]; returns true then.
 pub(super) fn rehearsed(chunks: usize, threads: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
-    let enter = |state: &mut Option<RehearsalState>| match state {
-        Some(state) => Some(std::mem::replace(&mut state.inside, true)),
-        None => None,
-    };
-    let Some(inside) = STATE.with_borrow_mut(enter) else { return false };
+    if LOOPS.with_borrow(Option::is_none) {
+        return false;
+    }
+    let inside = Inside::enter();
     let mut free = vec![Duration::ZERO; threads];
     let mut work = Duration::ZERO;
     for chunk in 0..chunks {
@@ -106,12 +99,12 @@ pub(super) fn rehearsed(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
         }
     }
     let longest = free.into_iter().max().unwrap_or_default();
-    STATE.with_borrow_mut(|state| {
-        if let Some(state) = state
-            && !inside
+    LOOPS.with_borrow_mut(|loops| {
+        // A nested loop belongs to its chunk.
+        if let Some(loops) = loops
+            && !inside.nested
         {
-            state.inside = false;
-            state.loops.push(RehearsedLoop { chunks, threads, work, longest });
+            loops.push(RehearsedLoop { chunks, threads, work, longest });
         }
     });
     true
