@@ -8,14 +8,16 @@
 //! optimization by preconditioning* (2025).
 
 use t4a_diff::Array;
-use t4a_structured::{GradedTensor, Sector, einsum};
+use t4a_linalg::LinalgError;
+use t4a_linalg::krylov::{KrylovError, KrylovOptions, conjugate_gradients};
+use t4a_structured::{GradedTensor, Sector, StructuredError, einsum};
 
 use super::energy::SymmetricEnergy;
 use super::layers::double_of;
 use super::subspace::lifted;
 use super::symmetric::{Symmetric, one};
-use crate::error::Result;
-use crate::scalar::{norm, number};
+use crate::error::{NetworksError, Result};
+use crate::scalar::number;
 use crate::tape::{Recorded, pullback};
 
 /// δ relative to the overlap of the state with itself.
@@ -52,28 +54,13 @@ impl<S: Sector> StateMetric<S> {
 
     /// `(N + δ)⁻¹ x` by conjugate gradients.
     pub(super) fn solve(&self, x: &GradedTensor<S>) -> Result<GradedTensor<S>> {
-        let dot =
-            |x: &GradedTensor<S>, y: &GradedTensor<S>| -> Result<f64> { number(&x.inner(y)?.0) };
-        let bound = 1e-6 * norm(x)?;
-        let (mut solution, mut residual, mut direction) = (x.scale(0.0), x.clone(), x.clone());
-        let mut square = dot(x, x)?;
-        for _ in 0..100 {
-            if square.sqrt() <= bound {
-                break;
-            }
-            let image = self.apply(&direction)?;
-            let curvature = dot(&direction, &image)?;
+        let options = KrylovOptions::new().max_applications(100).tolerance(1e-6);
+        match conjugate_gradients(|x| self.apply(x), x, None, &options) {
             // The environment is far from a fixed point.
-            if curvature.is_nan() || curvature <= 0.0 {
-                return Ok(x.clone());
-            }
-            let length = square / curvature;
-            solution = solution.add(&direction.scale(length))?;
-            residual = residual.sub(&image.scale(length))?;
-            let next = dot(&residual, &residual)?;
-            direction = residual.add(&direction.scale(next / square))?;
-            square = next;
+            Err(NetworksError::Structured(StructuredError::Linalg(LinalgError::Krylov(
+                KrylovError::NotPositive { .. } | KrylovError::NonFinite { .. },
+            )))) => Ok(x.clone()),
+            found => Ok(found?.vector),
         }
-        Ok(solution)
     }
 }
