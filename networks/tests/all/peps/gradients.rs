@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use t4a_diff::{Array, Dual, check};
 use t4a_networks::peps::{
     Cell, CellEnergy, CellEnvironment, CellStep, CtmOptions, FixedStep, PepsOptions, PepsSearch,
-    Symmetric, SymmetricEnergy, cell_energy, energy, layers, random_state,
+    Symmetric, SymmetricEnergy, cell_energy, energy, layers,
 };
 use t4a_networks::sites::spin_half;
 use t4a_networks::tape::{Recorded, gradients};
@@ -15,22 +15,7 @@ use t4a_tensor::DType;
 use t4a_tensor::random::Generator;
 
 use super::infinite::checkerboard;
-
-/// The Heisenberg antiferromagnet, with one sublattice rotated.
-fn heisenberg<S: Sector>(charge: impl Fn(U1) -> S, options: CtmOptions) -> SymmetricEnergy<S> {
-    let site = spin_half().conserve(charge).unwrap();
-    let terms = [(-0.5, "S+", "S+"), (-0.5, "S-", "S-"), (-1.0, "Sz", "Sz")];
-    SymmetricEnergy::new(layers::pair_operator(&site, terms).unwrap(), options).unwrap()
-}
-
-fn start<S: Sector>(
-    charge: impl Fn(U1) -> S,
-    bond: impl IntoIterator<Item = (S, usize)>,
-    seed: u64,
-) -> GradedTensor<S> {
-    let site = spin_half().conserve(charge).unwrap();
-    random_state(site.leg(), &Leg::new(bond, Direction::Out).unwrap(), seed).unwrap()
-}
+use super::{heisenberg, start};
 
 fn moved<S: Sector>(x: &GradedTensor<S>, step: f64) -> GradedTensor<S> {
     let noise = check::noise(x.re(), 11).scale(step);
