@@ -273,8 +273,8 @@ pub trait Array: Clone + Debug + Sized + 'static {
         let n = self.shape().iter().product();
         let product = self.detach().reshape(&[1, n]).matmul(&y.detach().reshape(&[n, 1]));
         let product = product.elements()?.cast(DType::F64)?;
-        // An array without elements is a product of zeros.
-        Ok(product.typed::<f64>()?.get(&[0, 0]).unwrap_or(0.0))
+        let missing = || TensorError::Value { op: "dot", message: "no element".into() };
+        product.typed::<f64>()?.get(&[0, 0]).ok_or_else(missing)
     }
     /// `x − y`, in place if x is the only owner of its memory.
     fn minus(self, y: &Self) -> Self {

@@ -237,19 +237,18 @@ impl<A: Array> Vector for ArrayVector<A> {
 
     fn axpy(self, c: c64, x: &Self) -> Result<Self, LinalgError> {
         self.check("axpy", x)?;
-        let added = |sum: Option<A>, c: f64, x: Option<&A>| match (sum, x) {
-            (Some(sum), Some(x)) => Some(sum.plus_scaled(c, x)),
-            (None, x) => times(c, x),
-            (sum, None) => sum,
-        };
-        let real = |sum: A, c: f64, x: Option<&A>| match x {
+        let added = |sum: A, c: f64, x: Option<&A>| match x {
             Some(x) => sum.plus_scaled(c, x),
             None => sum,
         };
+        let imaginary = |sum: Option<A>, c: f64, x: Option<&A>| match sum {
+            Some(sum) => Some(added(sum, c, x)),
+            None => times(c, x),
+        };
         let (re, im) = (Some(&x.re), x.im.as_ref());
         Ok(Self {
-            re: real(real(self.re, c.re, re), -c.im, im),
-            im: added(added(self.im, c.re, im), c.im, re),
+            re: added(added(self.re, c.re, re), -c.im, im),
+            im: imaginary(imaginary(self.im, c.re, im), c.im, re),
         })
     }
 

@@ -20,7 +20,7 @@ pub(crate) use channels::Channels;
 
 use crate::error::Result;
 
-/// What acts on one side of the bond in the middle, with the labels of its legs.
+/// The operators on one side of the bond in the middle, with the labels of their legs.
 ///
 /// ```text
 ///                    left  right

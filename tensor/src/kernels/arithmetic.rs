@@ -120,6 +120,15 @@ pub struct Affine<T> {
     pub shift: T,
 }
 
+impl<T: Numeric> Unary<T> for Affine<T> {
+    type Out = T;
+    const NAME: &'static str = "affine";
+    #[inline(always)]
+    fn apply(self, x: T) -> T {
+        x.mul_add(self.scale, self.shift)
+    }
+}
+
 /// `a + c·b` with fixed `c`, rounded once.
 #[derive(Clone, Copy, Debug)]
 pub struct AddScaled<T>(pub T);
@@ -130,15 +139,6 @@ impl<T: Numeric> Binary<T> for AddScaled<T> {
     #[inline(always)]
     fn apply(self, a: T, b: T) -> T {
         b.mul_add(self.0, a)
-    }
-}
-
-impl<T: Numeric> Unary<T> for Affine<T> {
-    type Out = T;
-    const NAME: &'static str = "affine";
-    #[inline(always)]
-    fn apply(self, x: T) -> T {
-        x.mul_add(self.scale, self.shift)
     }
 }
 

@@ -17,11 +17,6 @@ use super::{ALIGN, HUGE};
 /// Alignment of what the global allocator returns.
 const WORD: usize = 16;
 
-/// Blocks of this size have their own mapping.
-fn is_mapped(bytes: usize) -> bool {
-    cfg!(all(target_os = "linux", not(miri))) && bytes >= HUGE
-}
-
 /// A block and the bytes before it.
 fn heap_layout(bytes: usize) -> Layout {
     let align = if bytes >= HUGE { HUGE } else { ALIGN };
@@ -32,7 +27,7 @@ fn heap_layout(bytes: usize) -> Layout {
 /// A block, aligned to [`ALIGN`] or, from [`HUGE`] bytes on, to that; `None` if the system refuses.
 pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
     #[cfg(all(target_os = "linux", not(miri)))]
-    if is_mapped(bytes) {
+    if bytes >= HUGE {
         return map(bytes);
     }
     let layout = heap_layout(bytes);
@@ -55,7 +50,7 @@ pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
 /// `allocate` returned the block for this number of bytes, and no reference to it exists.
 pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
-    if is_mapped(bytes) {
+    if bytes >= HUGE {
         // SAFETY: the mapping of `map` has this start and size.
         unsafe { libc::munmap(block.as_ptr().cast(), bytes) };
         return;
@@ -107,7 +102,7 @@ mod tests {
         for (i, (&block, &bytes)) in blocks.iter().zip(&sizes).enumerate() {
             let align = if bytes >= HUGE { HUGE } else { ALIGN };
             assert!(block.addr().get().is_multiple_of(align), "{bytes}");
-            // SAFETY: the block has this size, and nobody else uses it.
+            // SAFETY: the block has this size and one owner, this test.
             unsafe { block.write_bytes(i as u8, bytes) };
         }
         for (i, (&block, &bytes)) in blocks.iter().zip(&sizes).enumerate() {

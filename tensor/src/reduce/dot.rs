@@ -1,7 +1,7 @@
 //! Inner products.
 
 use t4a_algebra::Float;
-use t4a_algebra::parallel::{self, SendPtr};
+use t4a_algebra::parallel;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use crate::copy::row_major;
@@ -43,15 +43,10 @@ pub fn dot<T: Float + Into<f64>>(x: &Tensor<T>, y: &Tensor<T>) -> Result<f64> {
     let (Some(x), Some(y)) = (x.as_slice(), y.as_slice()) else {
         unreachable!("a contiguous tensor is a slice")
     };
-    let blocks = x.len().div_ceil(lanes::BLOCK);
-    let mut sums = vec![0.0; blocks];
-    let to = SendPtr(sums.as_mut_ptr());
-    let worthwhile = parallel::worthwhile(x.len(), 1);
-    parallel::for_each(blocks, worthwhile, &|k| {
+    let mut sums = vec![0.0; x.len().div_ceil(lanes::BLOCK)];
+    parallel::for_each_mut(&mut sums, parallel::worthwhile(x.len(), 1), |k, sum| {
         let block = k * lanes::BLOCK..x.len().min((k + 1) * lanes::BLOCK);
-        let sum = dispatch(DotLoop([&x[block.clone()], &y[block]]));
-        // SAFETY: each block writes its own sum.
-        unsafe { to.get().add(k).write(sum.into()) };
+        *sum = dispatch(DotLoop([&x[block.clone()], &y[block]])).into();
     });
     Ok(sums.iter().sum())
 }
