@@ -8,7 +8,7 @@ use t4a_linalg::LinalgError;
 use t4a_operations::OperationError;
 use t4a_scan::ScanError;
 use t4a_structured::StructuredError;
-use t4a_tensor::TensorError;
+use t4a_tensor::{DType, TensorError};
 
 use crate::denormals::Denormals;
 use crate::handle;
@@ -55,8 +55,12 @@ pub struct Failure {
 
 impl Failure {
     /// A failure that is not of one matrix of a batch.
-    pub fn new(status: Status, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), batch: None }
+    pub fn new(status: Status, text: impl AsRef<str>) -> Self {
+        Self::in_batch(status, text.as_ref(), None)
+    }
+
+    fn in_batch(status: Status, text: &str, batch: Option<usize>) -> Self {
+        Self { status, text: with_dtype_names(text), batch }
     }
 
     /// Status code.
@@ -70,7 +74,7 @@ impl Failure {
     }
 
     /// An invalid argument.
-    pub fn argument(text: impl Into<String>) -> Self {
+    pub fn argument(text: impl AsRef<str>) -> Self {
         Self::new(Status::Argument, text)
     }
 
@@ -155,7 +159,7 @@ impl From<OperationError> for Failure {
             | OperationError::Structured(StructuredError::Linalg(error)) => error.batch(),
             _ => None,
         };
-        Self { status, text: advised(error.to_string()), batch }
+        Self::in_batch(status, &advised(error.to_string()), batch)
     }
 }
 
@@ -184,6 +188,47 @@ fn advised(text: String) -> String {
         false => text,
     };
     ADVICE.iter().fold(text, replaced)
+}
+
+/// Name of a dtype in NumPy, PyTorch and JAX.
+fn name_of(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "float64",
+        DType::F32 => "float32",
+        DType::F16 => "float16",
+        DType::BF16 => "bfloat16",
+        DType::C64 => "complex128",
+        DType::C32 => "complex64",
+        DType::I64 => "int64",
+        DType::I32 => "int32",
+        DType::I16 => "int16",
+        DType::I8 => "int8",
+        DType::U64 => "uint64",
+        DType::U32 => "uint32",
+        DType::U16 => "uint16",
+        DType::U8 => "uint8",
+        other => other.name(),
+    }
+}
+
+/// The text with these names of dtypes. Words beside a quotation mark, which are names of arguments or parts of input, remain.
+fn with_dtype_names(text: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let quotes = ['"', '\'', '`'];
+    let (mut named, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find(is_word) {
+        let (before, tail) = rest.split_at(start);
+        let (word, after) = tail.split_at(tail.find(|c| !is_word(c)).unwrap_or(tail.len()));
+        let is_quoted = before.ends_with(quotes) || after.starts_with(quotes);
+        let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == word && !is_quoted);
+        named.push_str(before);
+        named.push_str(match dtype {
+            Some(dtype) => name_of(dtype),
+            None => word,
+        });
+        rest = after;
+    }
+    named + rest
 }
 
 impl From<TensorError> for Failure {
@@ -279,6 +324,8 @@ pub unsafe extern "C" fn t4a_error_free(error: *mut Error) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     /// Texts of all errors, which a test of the workspace collects.
@@ -291,5 +338,24 @@ mod tests {
         let error = LinalgError::NonFinite { op: "svd", batch: 2 };
         let failure = Failure::from(OperationError::Linalg(error));
         assert_eq!(failure.text, "svd: matrix 2 has an element that is NaN or infinite");
+    }
+
+    #[test]
+    fn dtypes_have_the_names_of_numpy() {
+        for (text, want) in [
+            ("the cotangent of f32 [2] is c64 [2]", "the cotangent of float32 [2] is complex128 [2]"),
+            ("bf16, u8 or (f16)", "bfloat16, uint8 or (float16)"),
+            ("bool", "bool"),
+            ("buf32, f32s, f_32, f326, 1e-6·f64", "buf32, f32s, f_32, f326, 1e-6·float64"),
+            ("`f32`, 'f32', \"f32\"", "`f32`, 'f32', \"f32\""),
+            ("√é f64", "√é float64"),
+            ("", ""),
+        ] {
+            assert_eq!(Failure::argument(text).text(), want);
+        }
+        let names: HashSet<_> = DType::ALL.into_iter().map(name_of).collect();
+        assert_eq!(names.len(), DType::ALL.len());
+        let is_renamed = |dtype: &DType| name_of(*dtype) != dtype.name();
+        assert!(DType::ALL.iter().filter(|dtype| **dtype != DType::Bool).all(is_renamed));
     }
 }

@@ -27,6 +27,13 @@ _TENSOR = Managed.tensor.offset
 _VERSION = (1, 1)
 
 
+def _device_kind(x):
+    try:
+        return int(x.__dlpack_device__()[0])
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise UnsupportedError(f"{type(x).__name__} without memory that DLPack describes: {error}") from error
+
+
 def borrowed(x):
     """Capsule of another producer's tensor, and the address of its DLTensor, which is valid during the lifetime of the
     capsule. The capsule releases the tensor when it is destroyed, unless a consumer has renamed it."""
@@ -35,7 +42,7 @@ def borrowed(x):
     except AttributeError:
         raise ArgumentError(f"{type(x).__name__} has no __dlpack__") from None
     if type(x) is not _numpy.ndarray:
-        kind = int(x.__dlpack_device__()[0])
+        kind = _device_kind(x)
         if kind != 1:
             raise UnsupportedError(f"a tensor on a device of kind {kind}; move it to the processor first")
     capsule = export(max_version=_VERSION)
@@ -73,7 +80,7 @@ def pointer_of_capsule(capsule):
 
 def is_on_cuda(x):
     """True for a DLPack producer on a CUDA device."""
-    return type(x) is not _numpy.ndarray and hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) == CUDA
+    return type(x) is not _numpy.ndarray and hasattr(x, "__dlpack_device__") and _device_kind(x) == CUDA
 
 
 class Result:

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import re
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32
 from ctypes import c_uint64, c_void_p
 from pathlib import Path
@@ -151,18 +150,10 @@ def check_abi(abi):
 check_abi(lib.t4a_abi())
 
 
-# Names of NumPy for dtypes in messages of the library, outside of quotation marks.
-_DTYPES = {"bf16": "bfloat16", "c32": "complex64", "c64": "complex128"}
-_DTYPES |= {f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}
-_DTYPES |= {f"{kind[0]}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
-_DTYPE = re.compile(rf"""(?<![\w"'`])({"|".join(_DTYPES)})(?![\w"'`])""")
-
-
 def raise_error(error, lib=lib):
-    """Converts an error object of a library to an exception, frees it and raises the exception. Dtypes have their names of NumPy."""
+    """Converts an error object of a library to an exception, frees it and raises the exception."""
     status = lib.t4a_error_status(error)
     text, batch = lib.t4a_error_text(error).decode(), lib.t4a_error_batch(error)
-    text = _DTYPE.sub(lambda found: _DTYPES[found[0]], text)
     lib.t4a_error_free(error)
     raise _ERRORS.get(status, T4aError)(text, None if batch < 0 else batch)
 

@@ -51,6 +51,11 @@ CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
         (lambda: tn.einsum([1, [1]], VECTOR), "einsum: labels 1 of operand 0: a list"),
         (lambda: tn.einsum(5, VECTOR), "einsum: subscripts=5: a text"),
         (lambda: tn.einsum([], VECTOR), "einsum: subscripts=[]: a text"),
+        (lambda: tn.einsum(E, "ij->ji"), "einsum: operand 0 is the text 'ij->ji'; subscripts precede the operands: einsum("),
+        (lambda: tn.einsum(E, E, "ij,jk->ik"), "einsum: operand 1 is the text 'ij,jk->ik'; subscripts precede"),
+        (lambda: tn.argmax_einsum(E.astype(int), "ij->j"), "einsum: operand 0 is the text 'ij->j'; subscripts precede"),
+        (lambda: tn.k_best_einsum(E, "ij->j", k=2), "einsum: operand 0 is the text 'ij->j'; subscripts precede"),
+        (lambda: tn.einsum(E, [0, 1], [1, 0]), "einsum: an array is in the place of the subscripts; subscripts precede"),
         (lambda: t4a.Op.einsum([[1.5]], [(3,)], []), "einsum: label 1.5 of operand 0: an integer"),
         (lambda: t4a.Op.einsum([[1]], [(3.5,)], []), "shapes[0][0]=3.5: an integer"),
         (lambda: t4a.Op.einsum([[1]], [(3,), (3,)], []), "einsum: labels of 1 operands, shapes of 2"),
@@ -263,6 +268,8 @@ def test_other_frameworks(framework):
         (lambda: t.cumsum(eye, axis=0.5), t4a.ArgumentError, "axis=0.5"),
         (lambda: t.cond(eye, 3), t4a.ArgumentError, "p=3"),
         (lambda: t.einsum([[1.5], []], vector), t4a.ArgumentError, "einsum: label 1.5 of operand 0"),
+        (lambda: t.einsum(eye, "ij->ji"), t4a.ArgumentError, "einsum: operand 0 is the text 'ij->ji'; subscripts precede"),
+        (lambda: t.einsum(eye, [0, 1]), t4a.ArgumentError, "einsum: an array is in the place of the subscripts"),
         (lambda: t.lu_solve(eye, array(np.array([0, 1, 1])), eye), t4a.ArgumentError, "lu_solve: `rows` is no permutation"),
     ):
         with pytest.raises(error, match=f"^{text}"):
@@ -285,3 +292,24 @@ def test_permutations_of_pytorch():
     solve = lambda b: tt.lu_solve(packed, rows, b)
     torch.testing.assert_close(torch.func.vmap(solve)(b), b / 2)
     torch.testing.assert_close(torch.func.vmap(lambda rows, b: tt.lu_solve(packed, rows, b))(torch.stack([rows, rows]), b), b / 2)
+
+
+def test_tensors_without_values():
+    torch = pytest.importorskip("torch")
+    import t4a.torch as tt
+
+    x = torch.empty(2, 3, 3, device="meta", requires_grad=True)
+    y = tt.einsum("bij,bjk->bik", x, tt.eigh(x)[1])
+    assert y.is_meta and y.shape == (2, 3, 3)
+    y.sum().backward()
+    assert x.grad.is_meta and x.grad.shape == x.shape
+    values, rows = tt.svdvals(x.detach()), tt.lu_factor(x.detach())[1]
+    assert values.is_meta and values.shape == (2, 3) and rows.dtype == torch.int64
+    with pytest.raises(t4a.ShapeError, match="^inv"):
+        tt.inv(torch.empty(2, 3, device="meta"))
+    with pytest.raises(t4a.UnsupportedError, match="a tensor on meta, which has no values, beside one that has values"):
+        tt.einsum("bij,bjk->bik", x, torch.ones(2, 3, 3))
+    with pytest.raises(t4a.UnsupportedError, match="^svd_truncated: .*unknown"):
+        tt.svd_truncated(x.detach(), cutoff=0.5)
+    with pytest.raises(t4a.UnsupportedError, match="meta"):
+        tn.einsum("bij->bji", x.detach())

@@ -77,6 +77,83 @@ def test_sizes_that_depend_on_values():
                 transformed(operand)
 
 
+def transposes(f, g, x):
+    """Compares the transposes of two linear functions, and transposes of these."""
+    y = jax.eval_shape(g, x)
+    cotangent = noise(*y.shape, dtype=str(y.dtype))
+    for of in (lambda f: jax.linear_transpose(f, x), lambda f: jax.jit(jax.linear_transpose(f, x))):
+        np.testing.assert_allclose(of(f)(cotangent)[0], of(g)(cotangent)[0], rtol=1e-9, atol=1e-12)
+    twice = lambda f: jax.linear_transpose(lambda y: jax.linear_transpose(f, x)(y)[0], y)(x)[0]
+    np.testing.assert_allclose(twice(f), g(x), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_transposes_of_linear_functions(dtype):
+    a, x, y = noise(3, 4, dtype=dtype), noise(4, 2, dtype=dtype), noise(3, 3, dtype=dtype)
+    for subscripts, before, after in (
+        ("ij,jk->ik", (a,), ()), ("jk,ij->ik", (), (a,)), ("ij,jk->", (a,), ()), ("jk->", (), ()), ("jk->kj", (), ()),
+        ("ij,jk,kl,il->jl", (a,), (noise(2, 3, dtype=dtype), y)), ("...k,j->k...", (), (a[0],)),
+    ):  # fmt: skip
+        transposes(*(lambda x, t=t: t.einsum(subscripts, *before, x, *after) for t in (tj, jnp)), x)
+    # Functions that are linear in real and imaginary part alone.
+    transposes(*(lambda x, t=t: t.einsum("ij,jk->ik", a, x.conj()) + t.einsum("ij,jk->ik", a, x).real for t in (tj, jnp)), x)
+    square = y + 4 * jnp.eye(3)
+    b = noise(3, 2, dtype=dtype)
+    transposes(lambda b: tj.solve(square, b), lambda b: jnp.linalg.solve(square, b), b)
+    transposes(lambda b: tj.solve(square, b), lambda b: jnp.linalg.solve(square, b), b[:, 0])
+    transposes(lambda b: tj.solve_triangular(square, b, upper=True), lambda b: jax.scipy.linalg.solve_triangular(square, b), b)
+    transposes(lambda b: tj.lstsq(y[:, :2], b), lambda b: jnp.linalg.pinv(y[:, :2]) @ b, b)
+    transposes(lambda b: tj.cumsum(b, 1, reverse=True), lambda b: jnp.cumsum(b[:, ::-1], 1)[:, ::-1], b)
+    transposes(lambda b: tj.linear_recurrence(jnp.ones((3, 2)), b), lambda b: jnp.cumsum(b, 0), b)
+    # The pullback of a nonlinear function.
+    transposes(lambda t: jax.vjp(tj.inv, square)[1](t)[0], lambda t: jax.vjp(jnp.linalg.inv, square)[1](t)[0], y)
+    # Over a batch, and in a loop.
+    batched = lambda t: lambda x: jax.vmap(lambda x: t.einsum("ij,j->i", a, x), 1)(x)
+    transposes(batched(tj), batched(jnp), x)
+    looped = lambda t: lambda y: jax.lax.scan(lambda c, _: (t.einsum("ij,jk->ik", square, c), c[0]), y, None, length=2)[1]
+    transposes(looped(tj), looped(jnp), y)
+    # Derivatives of a transpose with respect to the other operand.
+    loss = lambda t: lambda a: jnp.abs(jax.linear_transpose(lambda x: t.einsum("ij,jk->ik", a, x), x)(b)[0]).sum()
+    np.testing.assert_allclose(jax.grad(loss(tj))(a), jax.grad(loss(jnp))(a), rtol=1e-9)
+
+
+def test_transposes_of_solvers():
+    spec = functions.SPECS
+    a, x = noise(spec[0].size), noise(spec[1].size)
+    f = lambda x: tj.graded_contract(a, x, spec, ((2,), (0,)))[0]
+    (got,) = jax.linear_transpose(f, x)(f(x))
+    np.testing.assert_allclose(got, jax.vjp(f, x)[1](f(x))[0], rtol=1e-12)
+    # A matrix-free solver calls the transpose.
+    matrix, b = noise(4, 4) + 6 * jnp.eye(4), noise(4)
+    solution = lambda product: lambda matrix: jax.scipy.sparse.linalg.gmres(lambda x: product(matrix, x), b, tol=1e-12)[0]
+    for of in (jax.jacrev, jax.jacfwd):
+        got, want = (of(solution(product))(matrix) for product in (lambda m, x: tj.einsum("ij,j->i", m, x), jnp.matmul))
+        np.testing.assert_allclose(got, want, atol=1e-8)
+
+
+def test_functions_without_a_transpose():
+    x = noise(3, 3)
+    for f in (
+        lambda x: tj.einsum("ij,jk->ik", x, x), lambda x: tj.einsum("ij,jk->ik", x, x + 1), tj.inv, tj.softmax,
+        lambda x: tj.einsum("ij,jk->ik", noise(3, 3), x, semiring="max_plus"), lambda x: tj.solve(x, noise(3, 3)),
+    ):  # fmt: skip
+        with pytest.raises(t4a.ArgumentError, match="linear"):
+            jax.linear_transpose(f, x)(x)
+
+
+def test_linearize():
+    a, x, t = noise(3, 4), noise(4, 2), noise(4, 2)
+    for f, g in (
+        (lambda x: tj.einsum("ij,jk->ik", a, x), lambda x: a @ x),
+        (lambda x: tj.einsum("jk,jl->kl", x, x), lambda x: x.T @ x),
+        (lambda x: tj.einsum("ij,jk->ik", a, x, semiring="log_sum_exp"), lambda x: jax.nn.logsumexp(a[:, :, None] + x, 1)),
+    ):
+        (y, along), (want, along_want) = jax.linearize(f, x), jax.linearize(g, x)
+        np.testing.assert_allclose(y, want, rtol=1e-12)
+        np.testing.assert_allclose(along(t), along_want(t), rtol=1e-10)
+        transposes(along, along_want, x)
+
+
 def test_hessian_jit_vmap():
     a, b = noise(3, 4), noise(4, 3)
     f = lambda x: tj.einsum("ij,ji->", x, b, semiring="log_sum_exp")

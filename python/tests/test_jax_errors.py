@@ -77,6 +77,13 @@ def test_indices():
     np.testing.assert_allclose(f(logits, jnp.array([0, 2])), np.log([3, 3]), rtol=1e-6)
 
 
+def test_dtypes_in_errors():
+    # XLA calls the library with the operands of a program, also those that Python would not accept.
+    text = t4a.Op.of({"softmax": {"axis": 0}}).text
+    f = lambda x: jax.ffi.ffi_call("t4a_op", [jax.ShapeDtypeStruct((2,), jnp.float16)])(x, text=text)
+    fails(lambda x: f(x), jnp.ones(2, jnp.float32), ".*float32.*float16")
+
+
 def test_donated_operands():
     f = jax.jit(tj.cholesky, donate_argnums=0)
     for _ in range(3):

@@ -97,7 +97,7 @@ static void layouts(void) {
     FAILS(T4A_SHAPE, "overlap", t4a_run_into(op, in, 2, out, 1, &error));
     place.strides = NULL;
     place.dtype = F32;
-    FAILS(T4A_DTYPE, "f64, its place f32", t4a_run_into(op, in, 2, out, 1, &error));
+    FAILS(T4A_DTYPE, "float64, its place float32", t4a_run_into(op, in, 2, out, 1, &error));
     place.dtype = F64;
     place.data = a;
     FAILS(T4A_ARGUMENT, "overlaps", t4a_run_into(op, in, 2, out, 1, &error));

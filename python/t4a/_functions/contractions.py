@@ -2,13 +2,20 @@
 
 from .. import _orders as orders, _plans as plans
 from .._checks import integer
+from .._library import ArgumentError
 
 
 def functions(call, asarray):
     """The functions of this module, from `call` and the conversion of operands."""
 
-    def labelled(subscripts):
-        return subscripts if isinstance(subscripts, str) else plans.integer_labels(subscripts)
+    def labelled(subscripts, operands):
+        if isinstance(subscripts, str):
+            return subscripts
+        texts = (f"operand {i} is the text {x!r}" for i, x in enumerate(operands) if isinstance(x, str))
+        is_operand = "int" not in str(getattr(subscripts, "dtype", "int"))
+        if misplaced := next(texts, is_operand and "an array is in the place of the subscripts"):
+            raise ArgumentError(f"einsum: {misplaced}; subscripts precede the operands: einsum('ij,jk->ik', a, b)")
+        return plans.integer_labels(subscripts)
 
     def einsum(subscripts, *operands, semiring="standard", memory=None, optimize=True):
         """Contraction with subscripts in the syntax of `numpy.einsum`, or with integer labels, those of the result last:
@@ -22,14 +29,15 @@ def functions(call, asarray):
         seconds of search. False: from left to right. Or a path in the format of `opt_einsum.contract_path` and
         `numpy.einsum_path`, `[(1, 2), (0, 1)]`: a step removes the operands at these positions and appends their product.
         """
-        return call(plans.einsum, operands, labelled(subscripts), semiring, memory, orders.order(optimize))
+        return call(plans.einsum, operands, labelled(subscripts, operands), semiring, memory, orders.order(optimize))
 
     def argmax_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "min_mul", "max_min") with its argmax: a
         dictionary from each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several
         optima it is the first one, with the last label varying fastest; -1 where the result is the zero of the semiring. No
         derivative. `memory` and `optimize`: as for `einsum`."""
-        operands, subscripts = tuple(map(asarray, operands)), labelled(subscripts)
+        subscripts = labelled(subscripts, operands)
+        operands = tuple(map(asarray, operands))
         value, number = call(plans.optimal, operands, "argmax", subscripts, semiring, memory, orders.order(optimize))
         indices = {}
         for label, size in reversed(plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands]).items()):
@@ -41,14 +49,14 @@ def functions(call, asarray):
     def counting_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over "max_plus", "min_plus", "max_mul" or "min_mul", and the number of assignments of summed labels that attain
         it, `int64` of the shape of the result. No derivative. `memory` and `optimize`: as for `einsum`."""
-        return call(plans.optimal, operands, "count", labelled(subscripts), semiring, memory, orders.order(optimize))
+        return call(plans.optimal, operands, "count", labelled(subscripts, operands), semiring, memory, orders.order(optimize))
 
     def k_best_einsum(subscripts, *operands, k, semiring="max_plus", memory=None, optimize=True):
         """The `k` best values of every sum over a selective semiring, 1 to 16, on a new last axis in descending order of
         preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
         derivative. `memory` and `optimize`: as for `einsum`."""
         of = "best", integer("k", k, 1)
-        return call(plans.optimal, operands, of, labelled(subscripts), semiring, memory, orders.order(optimize))
+        return call(plans.optimal, operands, of, labelled(subscripts, operands), semiring, memory, orders.order(optimize))
 
     def softmax(x, axis=-1):
         """exp(x) / sum exp(x) along an axis."""

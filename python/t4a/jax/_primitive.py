@@ -1,10 +1,11 @@
 """Operations as primitives of JAX.
 
 There are two primitives: an operation, and its tangent map, which is linear in the tangents and whose transpose is an
-operation. Both are custom calls of XLA on the CPU, without calls into Python, or host callbacks if XLA
-cannot call the library.
+operation. An operation that is linear in some of its operands also has a transpose. Both are custom calls of XLA on the CPU,
+without calls into Python, or host callbacks if XLA cannot call the library.
 """
 
+import json as _json
 import os as _os
 import warnings as _warnings
 
@@ -166,6 +167,43 @@ def _transpose(cotangents, *arrays, text, moving, held):
     return [None] * (count + held) + found
 
 
+# Operands in which operations of linear algebra are linear, given the others.
+_LINEAR = {"solve": 1, "solve_triangular": 1, "lstsq": 1, "lstsq_min_norm": 1, "lyapunov_positive": 1, "sylvester": 2}
+
+
+def _linear_sets(name, data, count):
+    """Sets of operands in which an operation of `count` operands is linear, given the others."""
+    match name, data:
+        case ("einsum", {"semiring": "standard"}) | (("complex_einsum" | "contract" | "complex_contract"), _):
+            return [{i} for i in range(count)]
+        case ("linalg" | "by_matrix"), {"op": {**op}}:
+            return [{_LINEAR[name]} for name in op if name in _LINEAR]
+        case ("cumulative", {"kind": "sum"}) | ("rearrange", _):
+            return [{0}]
+        case ("linear_recurrence" | "matrix_recurrence"), _:
+            return [{1}]
+        case "vjp", {"wanted": wanted, "given": given}:
+            # The cotangents, which are the last operands.
+            return [set(range(count - sum(given), count))]
+    return []
+
+
+def _transpose_operation(cotangents, *arrays, text):
+    """Transpose with respect to the operands in which an operation is linear. Its vjp does not depend on their values."""
+    unknown = [_ad.is_undefined_primal(x) for x in arrays]
+    places = {i for i, wanted in enumerate(unknown) if wanted}
+    ((name, data),) = _json.loads(text)["op"].items()
+    if not any(places <= linear for linear in _linear_sets(name, data, len(arrays))):
+        raise ArgumentError(f"the transpose of {name}, which is not linear in operands {sorted(places)}")
+    given = [type(c) is not _ad.Zero for c in cotangents]
+    if not any(given):
+        return [_ad.Zero(x.aval) if wanted else None for x, wanted in zip(arrays, unknown)]
+    at = [_jnp.zeros(x.aval.shape, x.aval.dtype) if wanted else x for x, wanted in zip(arrays, unknown)]
+    sent = [_conjugate(c) for c, is_given in zip(cotangents, given) if is_given]
+    back = iter(_operation.bind(*at, *sent, text=Op.parse(text).vjp(given, unknown).text))
+    return [_conjugate(next(back)) if wanted else None for wanted in unknown]
+
+
 def _example(x, axis):
     shape = x.shape if axis is None else x.shape[:axis] + x.shape[axis + 1 :]
     return shape, str(x.dtype)
@@ -236,6 +274,7 @@ for _primitive, _implemented, _shapes, _derivative, _examples in (
     _ad.primitive_jvps[_primitive] = _derivative
     _batching.primitive_batchers[_primitive] = _examples
     _mlir.register_lowering(_primitive, _mlir.lower_fun(_implemented, multiple_results=True))
+_ad.primitive_transposes[_operation] = _transpose_operation
 _ad.primitive_transposes[_linear] = _transpose
 
 

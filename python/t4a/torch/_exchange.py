@@ -50,8 +50,21 @@ if _TABLE is not None:
         builtin.exchange(torch.Tensor, torch.nn.Parameter, *_ADDRESSES, _GUARDS)
 
 
+def described(x):
+    """Shape and name of the dtype."""
+    return tuple(map(int, x.shape)), str(x.dtype).removeprefix("torch.")
+
+
+def shapes_alone(op, tensors):
+    """Results without values, on the device of the first operand."""
+    results = op.results(list(map(described, tensors)))
+    return [tensors[0].new_empty(shape, dtype=getattr(torch, name)) for shape, name in results]
+
+
 def plain(x):
     """Tensor whose memory contains its values, on the CPU."""
+    if x.is_meta:
+        raise UnsupportedError("a tensor on meta, which has no values, beside one that has values; all or none on meta")
     if not x.is_cpu:
         raise UnsupportedError(f"a tensor on {x.device}; `cpu()` first")
     return strided(x)
@@ -76,6 +89,8 @@ def run(op, tensors):
     found = None if _TABLE is None else op.compute(1, tensors)
     if found is not None:
         return found
+    if all(x.is_meta for x in tensors):
+        return shapes_alone(op, tensors)
     tensors = tuple(map(plain, tensors))
     if _TABLE is None:
         return _imported(op.run(*tensors))

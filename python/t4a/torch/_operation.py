@@ -14,11 +14,7 @@ from torch.autograd import Function, forward_ad
 
 from .._library import ArgumentError, UnsupportedError
 from .._op import Op
-from ._exchange import plain, run
-
-
-def described(x):
-    return tuple(map(int, x.shape)), str(x.dtype).removeprefix("torch.")
+from ._exchange import described, plain, run, shapes_alone
 
 
 def _is_float(x):
@@ -120,8 +116,7 @@ def _operator(op, operands):
 
 @_operator.register_fake
 def _fake(op, operands):
-    results = Op.parse(op).results([described(x) for x in operands])
-    return [operands[0].new_empty(shape, dtype=getattr(torch, name)) for shape, name in results]
+    return shapes_alone(Op.parse(op), operands)
 
 
 def _call_operator(op, *tensors):
@@ -172,8 +167,8 @@ _modes = torch._C._len_torch_dispatch_stack
 
 
 def values(x):
-    """The values of a tensor as a NumPy array, or None while a function is compiled or transformed."""
-    if type(x) not in _PLAIN or _modes() or _interpreter() is not None:
+    """The values of a tensor as a NumPy array, or None on meta and while a function is compiled or transformed."""
+    if type(x) not in _PLAIN or x.is_meta or _modes() or _interpreter() is not None:
         return None
     return plain(x.cpu() if x.is_cuda else x).numpy()
 
