@@ -343,7 +343,10 @@ mod tests {
     #[test]
     fn dtypes_have_the_names_of_numpy() {
         for (text, want) in [
-            ("the cotangent of f32 [2] is c64 [2]", "the cotangent of float32 [2] is complex128 [2]"),
+            (
+                "the cotangent of f32 [2] is c64 [2]",
+                "the cotangent of float32 [2] is complex128 [2]",
+            ),
             ("bf16, u8 or (f16)", "bfloat16, uint8 or (float16)"),
             ("bool", "bool"),
             ("buf32, f32s, f_32, f326, 1e-6·f64", "buf32, f32s, f_32, f326, 1e-6·float64"),

@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ._builtin import builtin
-from ._op import Op
+from ._library import DtypeError
+from ._op import CODES, Op
 
 
 class Call(NamedTuple):
@@ -29,6 +30,9 @@ class Call(NamedTuple):
 
 def joint(names):
     """Common complex dtype of all operands; None if all are real."""
+    for name in names:
+        if name not in CODES:
+            raise DtypeError(f"there are no tensors of {name}")
     if not any(name.startswith("complex") for name in names):
         return None
     return "complex128" if any(name in ("complex128", "float64") for name in names) else "complex64"

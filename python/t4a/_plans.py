@@ -56,9 +56,9 @@ def labels_of(text, ranks):
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise ArgumentError(f"{text!r} has {len(terms)} operands, given {len(ranks)}")
-    if not all(c.isalpha() for c in text.replace("->", "").replace(",", "").replace("...", "")):
-        raise ArgumentError(f"{text!r} has something else than letters, commas, ... and one ->")
+        raise ArgumentError(f"einsum: {text!r} has {len(terms)} operands, given {len(ranks)}")
+    if not all(c.isalpha() for c in text.replace("->", "", 1).replace(",", "").replace("...", "")):
+        raise ArgumentError(f"einsum: {text!r} has something else than letters, commas, ... and one ->")
     behind = 0
 
     def labels(term, rank):
@@ -73,7 +73,7 @@ def labels_of(text, ranks):
             middle = []
         found = [ord(c) for c in before] + middle + [ord(c) for c in after]
         if len(found) != rank or "..." in after:
-            raise ShapeError(f"{term!r} does not name the {rank} axes of its operand")
+            raise ShapeError(f"einsum: {term!r} does not name the {rank} axes of its operand")
         return found
 
     operands = [labels(term, rank) for term, rank in zip(terms, ranks)]
@@ -269,6 +269,8 @@ def chain(name, shapes, names, lengths):
         raise DtypeError(f"{name}: real floats are required, given {', '.join(names[:2])}")
     if len(shapes[0]) != 3:
         raise ShapeError(f"{name}: emissions [batch, length, tags] are required, given the shape {tuple(shapes[0])}")
+    if 0 in shapes[0][1:]:
+        raise ShapeError(f"{name}: emissions with length ≥ 1 and tags ≥ 1 are required, given the shape {tuple(shapes[0])}")
     if lengths is None:
         lengths = (int(shapes[0][1]),) * int(shapes[0][0])
     return named("log_partition", lengths=lengths)

@@ -429,3 +429,29 @@ def test_functions_and_operations_are_pickled():
     for same in (pickle.loads(pickle.dumps(op)), copy.deepcopy(op), copy.copy(op)):
         assert same == op
         np.testing.assert_array_equal(tn.apply(same, np.ones((1, 2)))[0], [[0.5, 0.5]])
+
+
+def test_dtypes_without_tensors():
+    # Complex numbers of 64 bits would lose digits.
+    for wide, other in ((np.clongdouble, np.clongdouble), (np.longdouble, np.complex64), (np.complex64, np.longdouble)):
+        with pytest.raises(t4a.DtypeError, match="there are no tensors of (complex256|float128|complex160|float80)"):
+            tn.einsum("i,i->i", np.ones(2, wide), np.ones(2, other))
+    for x in (np.array(["2020-01-01"], "M8[D]"), np.zeros(3, [("a", "f8")]), np.array([1, "a"], object)):
+        with pytest.raises(t4a.DtypeError, match="there are no tensors of"):
+            tn.cumsum(x)
+
+
+def test_subscripts_that_are_none():
+    x = np.ones((2, 3))
+    for subscripts, kind, text in (
+        ("ij->i->j", t4a.ArgumentError, "einsum: 'ij->i->j' has something else"),
+        ("i1->i", t4a.ArgumentError, "einsum: 'i1->i' has something else"),
+        ("ij,jk->ik", t4a.ArgumentError, "einsum: 'ij,jk->ik' has 2 operands, given 1"),
+        ("ijk->i", t4a.ShapeError, "einsum: 'ijk' does not name the 2 axes"),
+    ):
+        with pytest.raises(kind, match=text):
+            tn.einsum(subscripts, x)
+    with pytest.raises(t4a.ArgumentError, match="^k=17: an integer of 1 to 16"):
+        tn.k_best_einsum("ij->i", x, k=17)
+    with pytest.raises(t4a.ShapeError, match=r"^log_partition: .*length ≥ 1.*\(1, 0, 2\)"):
+        tn.log_partition(np.ones((1, 0, 2)), np.ones((2, 2)))

@@ -103,8 +103,8 @@ def test_tensors_as_they_are():
         torch.testing.assert_close(leaf, before, rtol=0, atol=0)
     with pytest.raises(t4a.UnsupportedError, match="layout"):
         tt.softmax(torch.eye(3).to_sparse())
-    with pytest.raises(t4a.UnsupportedError, match="meta"):
-        tt.softmax(torch.ones(2, 2, device="meta"))
+    with pytest.raises(t4a.DtypeError, match="there are no tensors of qint8"):
+        tt.softmax(torch.quantize_per_tensor(torch.eye(3), 0.1, 0, torch.qint8))
     with pytest.raises(t4a.SingularError):
         tt.inv(torch.ones(2, 2))
     logits, targets = noise(4, 3).requires_grad_(), torch.tensor([0, 1, 2, 0])
@@ -112,6 +112,30 @@ def test_tensors_as_they_are():
     want, logits.grad = logits.grad, None
     torch.nn.functional.cross_entropy(logits, targets, reduction="sum").backward()
     torch.testing.assert_close(want, logits.grad)
+
+
+def test_batches_without_examples():
+    for f, operands in (
+        (lambda x, y: tt.einsum("ij,jk->ik", x, y), (noise(1, 4, 5), noise(1, 5, 3))),
+        (tt.matrix_scan, (noise(1, 2, 3, 3),)),
+        (tt.svd, (noise(1, 2, 3),)),
+    ):
+        leaves = lambda y: y if isinstance(y, tuple) else (y,)
+        none, some = (leaves(torch.func.vmap(f)(*(x.new_ones(n, *x.shape[1:]) for x in operands))) for n in (0, 2))
+        for got, want in zip(none, some, strict=True):
+            assert got.shape == (0, *want.shape[1:]) and got.dtype == want.dtype
+
+
+def test_traces_and_functionalizations():
+    a, b = noise(4, 5), noise(5, 3)
+    f = lambda x: tt.einsum("ij,jk->ik", x, b) + x[:, :3]
+    for _ in range(2):
+        # Not the result of the example as a constant.
+        traced = torch.jit.trace(f, a, check_trace=False)
+        torch.testing.assert_close(traced(2 * a), f(2 * a))
+        torch.testing.assert_close(torch.func.functionalize(f)(a), f(a))
+    with pytest.raises(t4a.UnsupportedError, match="svd_truncated: .*unknown"):
+        torch.jit.trace(lambda x: tt.svd_truncated(x, cutoff=0.1)[1], a)
 
 
 def test_autocast_changes_nothing():

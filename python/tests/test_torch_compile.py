@@ -43,6 +43,16 @@ def test_compiled_is_eager(name, kind):
     torch.testing.assert_close(compiled(*inputs), eager(*inputs), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("of", [torch.func.grad, torch.func.hessian, lambda f: torch.func.vmap(torch.func.grad(f))])
+def test_compiled_transformations(of):
+    x = noise(2, 3, 3) if of not in (torch.func.grad, torch.func.hessian) else noise(3, 3)
+    for f in (lambda x: tt.einsum("ij,jk->ik", x, x).pow(2).sum(), lambda x: tt.expm(x / 9).pow(2).sum()):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x: of(f)(x), fullgraph=True, backend="aot_eager")
+        for y in (x, -x):
+            torch.testing.assert_close(compiled(y), of(f)(y))
+
+
 def operations(name, kind):
     """Operations that a function runs, with their operands."""
     seen = []

@@ -34,6 +34,8 @@ struct Guards {
     modes: *mut Object,
     /// Innermost transformation of `torch.func`, or `None`.
     interpreter: *mut Object,
+    /// State of `torch.jit.trace`, or `None`.
+    tracing: *mut Object,
     /// True if operations are recorded.
     is_grad_enabled: *mut Object,
     /// The module `forward_ad`, and the name of the level in it, negative outside of all.
@@ -47,7 +49,7 @@ struct Guards {
 }
 
 /// Number of [`Guards`].
-const GUARDS: usize = 8;
+const GUARDS: usize = 9;
 
 // SAFETY: objects and functions that live as long as the interpreter.
 unsafe impl Send for Exchange {}
@@ -70,7 +72,7 @@ pub(super) unsafe fn exchange(py: &Symbols, given: &[*mut Object; 5]) {
         }
         let all: [*mut Object; GUARDS] =
             std::array::from_fn(|i| (py.py_tuple_get_item)(guards, i as isize));
-        let [modes, interpreter, is_grad_enabled, forward_ad, ..] = all;
+        let [modes, interpreter, tracing, is_grad_enabled, forward_ad, ..] = all;
         let [.., current_level, requires_grad, is_neg, is_conj] = all;
         // They live as long as the interpreter.
         [tensor, parameter].iter().chain(&all).for_each(|&x| (py.py_inc_ref)(x));
@@ -81,6 +83,7 @@ pub(super) unsafe fn exchange(py: &Symbols, given: &[*mut Object; 5]) {
             guards: Guards {
                 modes,
                 interpreter,
+                tracing,
                 is_grad_enabled,
                 forward_ad,
                 current_level,
@@ -137,7 +140,9 @@ pub(super) unsafe fn recording(py: &Symbols, tuple: *mut Object) -> TapeState {
         unsafe {
             let integer = |x| (py.py_long_as_long)(x);
             let modes = with(py, py.call(guards.modes, &[]), integer)?;
-            let outside = with(py, py.call(guards.interpreter, &[]), |x| x == py.none)?;
+            let is_none = |x| x == py.none;
+            let outside = with(py, py.call(guards.interpreter, &[]), is_none)?
+                && with(py, py.call(guards.tracing, &[]), is_none)?;
             let level = py.attribute(guards.forward_ad, guards.current_level);
             if modes != 0 || !outside || with(py, level, integer)? >= 0 {
                 return None;

@@ -1,5 +1,7 @@
 """Contractions over semirings, and normalisations along an axis."""
 
+from math import prod
+
 from .. import _orders as orders, _plans as plans
 from .._checks import integer
 from .._library import ArgumentError
@@ -40,9 +42,11 @@ def functions(call, asarray):
         operands = tuple(map(asarray, operands))
         value, number = call(plans.optimal, operands, "argmax", subscripts, semiring, memory, orders.order(optimize))
         indices = {}
-        for label, size in reversed(plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands]).items()):
-            # The remainder of -1 is size - 1, and its quotient is -1.
-            indices[label] = number % max(size, 1) - (number < 0) * max(size, 1)
+        sizes = plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands])
+        # 0, or -1 where there is no optimum. The remainder of -1 is size - 1, and its quotient is -1.
+        none = number // max(prod(sizes.values()), 1)
+        for label, size in reversed(sizes.items()):
+            indices[label] = number % max(size, 1) + none * max(size, 1)
             number = number // max(size, 1)
         return value, dict(reversed(indices.items()))
 
@@ -56,6 +60,8 @@ def functions(call, asarray):
         preference. A value that is attained several times occurs several times; missing ones are the zero of the semiring. No
         derivative. `memory` and `optimize`: as for `einsum`."""
         of = "best", integer("k", k, 1)
+        if of[1] > 16:
+            raise ArgumentError(f"k={k!r}: an integer of 1 to 16 is required")
         return call(plans.optimal, operands, of, labelled(subscripts, operands), semiring, memory, orders.order(optimize))
 
     def softmax(x, axis=-1):

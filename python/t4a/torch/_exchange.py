@@ -43,8 +43,9 @@ if _TABLE is not None:
     if builtin is not None:
         # State and attributes that decide if a call is recorded or transformed, in the order of the struct of the library.
         _GUARDS = (
-            torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack, torch.is_grad_enabled,
-            torch.autograd.forward_ad, "_current_level", "requires_grad", torch.Tensor.is_neg, torch.Tensor.is_conj,
+            torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack, torch._C._get_tracing_state,
+            torch.is_grad_enabled, torch.autograd.forward_ad, "_current_level", "requires_grad", torch.Tensor.is_neg,
+            torch.Tensor.is_conj,
         )  # fmt: skip
         _ADDRESSES = (_TABLE.tensor_from_object, _TABLE.object_from_managed)
         builtin.exchange(torch.Tensor, torch.nn.Parameter, *_ADDRESSES, _GUARDS)

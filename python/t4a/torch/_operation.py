@@ -3,7 +3,7 @@
     plain tensors without gradients   direct call of the library
     plain tensors with gradients      _Recorded: autograd.Function without setup_context, a third of the overhead
     torch.func, forward mode          _Transformed: autograd.Function with setup_context, vmap and jvp
-    torch.compile and export          operator t4a::run, whose fake kernel infers shapes by the library
+    torch.compile, export, jit.trace  operator t4a::run, whose fake kernel infers shapes by the library
 
 Derivatives are operations, so one reverse rule serves derivatives of all orders.
 """
@@ -66,7 +66,9 @@ class _Transformed(Function):
 
     @staticmethod
     def forward(op, *tensors):
-        return tuple(run(op, tensors))
+        # Fake tensors, if `torch.compile` traces the transformation.
+        is_plain = not _modes() and all(type(x) in _PLAIN for x in tensors)
+        return tuple(run(op, tensors) if is_plain else _call_operator(op, *tensors))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -91,10 +93,16 @@ class _Transformed(Function):
         return tuple(results), (0,) * len(results)
 
 
+def _example(x, axis):
+    """Shape and name of the dtype of one example."""
+    shape, name = described(x if axis is None else x.transpose(axis, 0))
+    return shape if axis is None else shape[1:], name
+
+
 def _on_batch(call, size, axes, op, tensors):
     """Results of a batch along these axes, with a leading batch axis: as one operation if supported, else one by one."""
-    example = [x if axis is None else x.select(axis, 0) for x, axis in zip(tensors, axes)]
-    found = op.on_batch(size, axes, [described(x) for x in example])
+    examples = [_example(x, axis) for x, axis in zip(tensors, axes)]
+    found = op.on_batch(size, axes, examples)
     if found is not None:
         whole, differ = found
         front = [
@@ -102,11 +110,13 @@ def _on_batch(call, size, axes, op, tensors):
             for x, axis, here in zip(tensors, axes, differ)
         ]
         return call(whole, *front)
-    examples = [
+    if size == 0:
+        return [tensors[0].new_empty((0, *shape), dtype=getattr(torch, name)) for shape, name in op.results(examples)]
+    results = [
         call(op, *(x if axis is None else x.select(axis, i) for x, axis in zip(tensors, axes)))
         for i in range(size)
     ]
-    return [torch.stack(all) for all in zip(*examples)]
+    return [torch.stack(all) for all in zip(*results)]
 
 
 @torch.library.custom_op("t4a::run", mutates_args=(), schema="(str op, Tensor[] operands) -> Tensor[]")
@@ -164,27 +174,34 @@ def _operator_vmap(info, axes, op, operands):
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _interpreter = torch._C._functorch.peek_interpreter_stack
 _modes = torch._C._len_torch_dispatch_stack
+_tracing = torch._C._get_tracing_state
+
+
+def _functionalizes(interpreter):
+    """True within `torch.func.functionalize`, which accepts operators alone."""
+    return interpreter is not None and interpreter.key() == torch._C._functorch.TransformType.Functionalize
 
 
 def values(x):
-    """The values of a tensor as a NumPy array, or None on meta and while a function is compiled or transformed."""
-    if type(x) not in _PLAIN or x.is_meta or _modes() or _interpreter() is not None:
+    """The values of a tensor as a NumPy array, or None on meta and while a function is compiled, traced or transformed."""
+    if type(x) not in _PLAIN or x.is_meta or _modes() or _interpreter() is not None or _tracing() is not None:
         return None
     return plain(x.cpu() if x.is_cuda else x).numpy()
 
 
 def apply(op, *tensors):
     """Applies an operation; returns PyTorch tensors."""
-    records = False
+    records, interpreter = False, _interpreter()
+    transforms = interpreter is not None and not _functionalizes(interpreter)
     for x in tensors:
-        if type(x) not in _PLAIN:
+        if type(x) not in _PLAIN and not transforms:
             if not isinstance(x, torch.Tensor):
                 raise ArgumentError(f"a tensor is required, given {type(x).__name__}")
             return _call_operator(op, *tensors)
         records = records or x.requires_grad
-    if _modes():
+    if not transforms and (interpreter is not None or _modes() or _tracing() is not None):
         return _call_operator(op, *tensors)
-    if _interpreter() is not None or forward_ad._current_level >= 0:
+    if transforms or forward_ad._current_level >= 0:
         return list(_Transformed.apply(op, *tensors))
     if records and torch.is_grad_enabled():
         return list(_Recorded.apply(op, *tensors))
