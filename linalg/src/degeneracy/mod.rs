@@ -130,14 +130,6 @@ pub(crate) fn relative(epsilon: f64) -> f64 {
     if epsilon < 1e-10 { 1e-6 } else { 1e-3 }
 }
 
-/// Quotients by gaps.
-pub(crate) struct Gaps<R> {
-    /// `1 / gap`, 0 at ties.
-    pub(crate) inverse: R,
-    /// 1 at ties, else 0.
-    pub(crate) ties: R,
-}
-
 impl Degeneracy {
     /// Ties up to rounding, gauge checked, losses of tied vectors rejected.
     pub const DEFAULT: Self =
@@ -159,17 +151,15 @@ impl Degeneracy {
     }
 
     /// `1 / gap` with ties masked or broadened.
-    pub(crate) fn gaps<R: RealMatrices>(&self, gaps: &R, limit: &R, values: &R) -> Gaps<R> {
-        let ties = gaps.within(limit);
-        let inverse = match self.broadening {
+    pub(crate) fn inverse<R: RealMatrices>(&self, gaps: &R, limit: &R, values: &R) -> R {
+        match self.broadening {
             None => gaps.masked_recip(limit),
             Some(width) => {
                 let width = values.largest_real().scale(width);
                 let broadened = gaps.mul(gaps).add(&width.mul(&width));
                 gaps.mul(&broadened.masked_recip(&limit.scale(0.0)))
             }
-        };
-        Gaps { inverse, ties }
+        }
     }
 
     /// True if losses of tied vectors, and directions that split ties, are errors.
@@ -243,13 +233,13 @@ fn distinct<R: RealMatrices>(of: Spectrum, values: &R, limit: &R) -> Result<bool
     if n == 0 {
         return Ok(false);
     }
-    let (values, limits) = (values.entries()?, limit.entries()?);
-    Ok(values.chunks_exact(n).zip(&limits).all(|(values, limit)| {
+    let (mut values, limits) = (values.entries()?, limit.entries()?);
+    Ok(values.chunks_exact_mut(n).zip(&limits).all(|(values, limit)| {
         let limit = limit * (1.0 + 1e-6);
         let exceeds = |x: f64| x.abs() > limit;
         let nonzero = of == Spectrum::Hermitian || values.iter().all(|&x| exceeds(x));
-        let apart = |i: usize| values[..i].iter().all(|x| exceeds(values[i] - x));
-        limit > 0.0 && nonzero && (0..n).all(apart)
+        values.sort_unstable_by(f64::total_cmp);
+        limit > 0.0 && nonzero && values.windows(2).all(|pair| exceeds(pair[1] - pair[0]))
     }))
 }
 

@@ -35,10 +35,10 @@ pub fn vjp<M: Matrices>(
     let overlap = vh.matmul(v_cotangent);
     let a = overlap.skew();
     let limit = degeneracy.limit(values, n);
-    let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
+    let gaps = values.sub(&values.transpose());
     let blocks = TiedBlocks::find("eigh_vjp", degeneracy, Spectrum::Hermitian, values, &limit, n)?;
     if M::IS_COMPLEX || blocks.is_some() {
-        let ties = a.mul_real(&gaps.ties);
+        let ties = a.mul_real(&gaps.within(&limit));
         degeneracy.check("eigh_vjp", &ties, &[Some(v_cotangent)], &values.largest_real())?;
     }
     if let Some(blocks) = blocks {
@@ -48,9 +48,9 @@ pub fn vjp<M: Matrices>(
             blocks.check_values(e_cotangent, &size)?;
         }
     }
-    let mut g = a.mul_real(&gaps.inverse);
+    let mut g = a.mul_real(&degeneracy.inverse(&gaps, &limit, values));
     if let Some(e_cotangent) = values_cotangent {
-        g = g.add(&M::from_re(&e_cotangent.diagonal_matrix()));
+        g = g.add(&M::from_re(e_cotangent).diagonal_matrix());
     }
     Ok(vectors.matmul(&g).matmul(&vh))
 }
@@ -68,10 +68,10 @@ pub fn jvp<M: Matrices>(
     let w = vectors.adjoint().matmul(&da.herm()).matmul(vectors);
     let n = vectors.rows();
     let limit = degeneracy.limit(values, n);
-    let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
+    let inverse = degeneracy.inverse(&values.sub(&values.transpose()), &limit, values);
     let blocks = TiedBlocks::find("eigh_jvp", degeneracy, Spectrum::Hermitian, values, &limit, n)?;
     if let Some(blocks) = blocks {
         blocks.check_direction(&w, &columns(da).largest_real())?;
     }
-    Ok((w.diagonal().re(), vectors.matmul(&w.mul_real(&gaps.inverse))))
+    Ok((w.diagonal().re(), vectors.matmul(&w.mul_real(&inverse))))
 }

@@ -78,33 +78,39 @@ pub fn vjp<M: Matrices>(
     let (w_p, z_p) = (w.slice(0..p, 0..p), z.slice(0..p, 0..p));
     let (skew_w, skew_z) = (w_p.skew(), z_p.skew());
     let (a, b) = (skew_w.add(&skew_z), skew_w.sub(&skew_z));
-    let gaps = degeneracy.gaps(&s_p.sub(&s_p.transpose()), &limit, s);
+    let gaps = s_p.sub(&s_p.transpose());
     let cotangents = [cotangent.u.as_ref(), v_cotangent.as_ref()];
     let largest = s.largest_real();
     let blocks = TiedBlocks::find("svd_vjp", degeneracy, Spectrum::Singular, s, &limit, m.max(n))?;
     if M::IS_COMPLEX || blocks.is_some() {
-        degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents, &largest)?;
+        degeneracy.check("svd_vjp", &a.mul_real(&gaps.within(&limit)), &cotangents, &largest)?;
     }
     if let Some(blocks) = &blocks {
         check(blocks, [&w, &z], cotangent)?;
     }
     let sums = s_p.add(&s_p.transpose()).masked_recip(&limit);
-    let mut g = a.mul_real(&gaps.inverse).add(&b.mul_real(&sums));
+    let inverse = degeneracy.inverse(&gaps, &limit, s);
+    let mut g = a.mul_real(&inverse).add(&b.mul_real(&sums));
     if let Some(s_cotangent) = &cotangent.s {
-        g = g.add(&M::from_re(&s_cotangent.diagonal_matrix()));
+        g = g.add(&M::from_re(s_cotangent).diagonal_matrix());
     }
 
     let (mut left, mut right) = (g, None);
     if p < k {
         let (w_r, z_r) = (w.slice(p..k, 0..p), z.slice(p..k, 0..p));
         let s_r = s.slice(0..1, p..k).transpose();
-        let gaps = degeneracy.gaps(&s_p.sub(&s_r), &limit, s);
+        let gaps = s_p.sub(&s_r);
         let sums = s_p.add(&s_r).masked_recip(&limit);
         let even = w_r.add(&z_r);
         if blocks.is_some() {
-            degeneracy.check("svd_vjp", &even.mul_real(&gaps.ties), &cotangents, &largest)?;
+            degeneracy.check(
+                "svd_vjp",
+                &even.mul_real(&gaps.within(&limit)),
+                &cotangents,
+                &largest,
+            )?;
         }
-        let even = even.mul_real(&gaps.inverse).scale(0.5);
+        let even = even.mul_real(&degeneracy.inverse(&gaps, &limit, s)).scale(0.5);
         let odd = w_r.sub(&z_r).mul_real(&sums).scale(0.5);
         left = left.stack(&even.add(&odd));
         right = Some(u.constant(p, p, 0.0).stack(&even.sub(&odd)));
@@ -177,7 +183,7 @@ pub fn jvp<M: Matrices>(
     let ds = dp.diagonal().re();
     let limit = degeneracy.limit(s, m.max(n));
     let blocks = TiedBlocks::find("svd_jvp", degeneracy, Spectrum::Singular, s, &limit, m.max(n))?;
-    let gaps = degeneracy.gaps(&s.sub(&s.transpose()), &limit, s).inverse;
+    let gaps = degeneracy.inverse(&s.sub(&s.transpose()), &limit, s);
     let sums = s.add(&s.transpose()).masked_recip(&limit);
     let even = dp.herm().mul_real(&gaps);
     let odd = dp.skew().mul_real(&sums);

@@ -110,6 +110,12 @@ impl<M: Matrices> Matrices for DualMatrix<M> {
     fn transpose(&self) -> Self {
         self.linear(M::transpose)
     }
+    fn herm(&self) -> Self {
+        self.linear(M::herm)
+    }
+    fn skew(&self) -> Self {
+        self.linear(M::skew)
+    }
     fn conj(&self) -> Self {
         self.linear(M::conj)
     }
@@ -228,6 +234,11 @@ impl<R: RealMatrices<Real = R>> RealMatrices for DualMatrix<R> {
     }
     fn recip(&self) -> Self {
         let value = self.value.recip();
+        let tangent = self.tangent.as_ref().map(|t| t.mul(&value.mul(&value)).neg());
+        Self { value, tangent }
+    }
+    fn masked_recip(&self, limit: &Self) -> Self {
+        let value = self.value.masked_recip(&limit.value);
         let tangent = self.tangent.as_ref().map(|t| t.mul(&value.mul(&value)).neg());
         Self { value, tangent }
     }

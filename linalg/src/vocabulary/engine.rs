@@ -15,7 +15,9 @@ use t4a_tensor::loops::kernel::BindRight;
 use t4a_tensor::reduce::reduce;
 use t4a_tensor::route::{Path, Route};
 
-use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
+use super::kernels::{
+    FromComplex, FromReal, HalfDifference, HalfSum, IntoComplex, MaskedRecip, MulReal, Within,
+};
 use super::{Batched, Matrices, RealMatrices, Region, Triangle};
 use crate::batch::{MatrixStatus, ResultBuffer, Views, flops, run};
 use crate::error::{LinalgError, Result};
@@ -158,6 +160,26 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
             Ok(square.diagonal(r - 2, r - 1, 0)?.unsqueeze(r - 2)?)
         })
     }
+    fn diagonal_matrix(&self) -> Self {
+        self.then(|t| {
+            let n = self.cols();
+            let mut out = Tensor::<T>::zeros(&[batch_of(t), &[n, n]].concat())?;
+            if n > 0 {
+                let rows = t.to_vec()?;
+                let matrices = out.as_mut_slice()?.chunks_exact_mut(n * n);
+                for (matrix, row) in matrices.zip(rows.chunks_exact(n)) {
+                    row.iter().enumerate().for_each(|(i, &x)| matrix[i * (n + 1)] = x);
+                }
+            }
+            Ok(out)
+        })
+    }
+    fn herm(&self) -> Self {
+        self.zip(&self.transpose(), HalfSum)
+    }
+    fn skew(&self) -> Self {
+        self.zip(&self.transpose(), HalfDifference)
+    }
     fn constant(&self, m: usize, n: usize, c: f64) -> Self {
         self.then(|t| {
             let shape: Vec<usize> = batch_of(t).iter().copied().chain([m, n]).collect();
@@ -179,6 +201,9 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     }
     fn from_parts(re: &Self::Real, im: &Self::Real) -> Self {
         re.zip(im, FromParts::<T>::new())
+    }
+    fn from_re(re: &Self::Real) -> Self {
+        re.map(FromReal::<T>(PhantomData))
     }
     fn to_complex(&self) -> Self::Complex {
         self.map(IntoComplex)
@@ -241,14 +266,16 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     }
 }
 
+/// `Σ f(aᵢⱼ)`, by columns: the error is that of m + n roundings, not of m·n.
+fn sum_of<T: LinalgScalar>(a: faer::MatRef<'_, T>, f: impl Fn(T) -> f64) -> f64 {
+    (0..a.ncols()).map(|j| a.col(j).iter().map(|&x| f(x)).sum::<f64>()).sum()
+}
+
 fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
-    let column = |j: usize| (0..a.nrows()).map(move |i| a[(i, j)]);
-    let entries = || (0..a.ncols()).flat_map(column);
-    // Summed by columns: the error is that of m + n roundings, not of m·n.
-    let sum = |f: &dyn Fn(T) -> f64| -> f64 {
-        (0..a.ncols()).map(|j| column(j).map(f).sum::<f64>()).sum()
-    };
-    let squares = sum(&|x| Field::abs_sq(x).to_f64());
+    // The norm of the transpose, whose columns are contiguous.
+    let a = if a.col_stride().unsigned_abs() == 1 { a.transpose() } else { a };
+    let entries = || a.col_iter().flat_map(|column| column.iter().copied());
+    let squares = sum_of(a, |x| Field::abs_sq(x).to_f64());
     if squares.is_normal() {
         return squares.sqrt();
     }
@@ -257,7 +284,7 @@ fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
     let largest =
         entries().map(size).fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
     match largest.is_normal() {
-        true => largest * sum(&|x| (size(x) / largest).powi(2)).sqrt(),
+        true => largest * sum_of(a, |x| (size(x) / largest).powi(2)).sqrt(),
         false => largest,
     }
 }
@@ -307,5 +334,8 @@ where
     }
     fn within(&self, limit: &Self) -> Self {
         self.zip(limit, Within)
+    }
+    fn masked_recip(&self, limit: &Self) -> Self {
+        self.zip(limit, MaskedRecip)
     }
 }

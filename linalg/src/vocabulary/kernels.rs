@@ -58,3 +58,61 @@ impl<T: Float> Binary<T> for Within {
         if Real::abs(a) <= b { T::ONE } else { T::ZERO }
     }
 }
+
+/// `1 / a`, and 0 if `|a| ≤ b`.
+#[derive(Clone, Copy)]
+pub(crate) struct MaskedRecip;
+
+impl<T: Float> Binary<T> for MaskedRecip {
+    type Out = T;
+    const NAME: &'static str = "masked_recip";
+    #[inline(always)]
+    fn apply(self, a: T, b: T) -> T {
+        if Real::abs(a) <= b { T::ZERO } else { Real::div(T::ONE, a) }
+    }
+}
+
+/// `a/2`.
+#[inline(always)]
+fn half<T: LinalgScalar>(a: T) -> T {
+    MulReal(PhantomData).apply(a, <T::R as Numeric>::from_f64(0.5))
+}
+
+/// `(a + b*)/2`.
+#[derive(Clone, Copy)]
+pub(crate) struct HalfSum;
+
+impl<T: LinalgScalar> Binary<T> for HalfSum {
+    type Out = T;
+    const NAME: &'static str = "herm";
+    #[inline(always)]
+    fn apply(self, a: T, b: T) -> T {
+        half(Numeric::add(a, Field::conj(b)))
+    }
+}
+
+/// `(a − b*)/2`.
+#[derive(Clone, Copy)]
+pub(crate) struct HalfDifference;
+
+impl<T: LinalgScalar> Binary<T> for HalfDifference {
+    type Out = T;
+    const NAME: &'static str = "skew";
+    #[inline(always)]
+    fn apply(self, a: T, b: T) -> T {
+        half(Numeric::sub(a, Field::conj(b)))
+    }
+}
+
+/// `r + 0i`.
+#[derive(Clone, Copy)]
+pub(crate) struct FromReal<T>(pub(crate) PhantomData<T>);
+
+impl<T: LinalgScalar> Unary<T::R> for FromReal<T> {
+    type Out = T;
+    const NAME: &'static str = "from_re";
+    #[inline(always)]
+    fn apply(self, r: T::R) -> T {
+        T::from_parts(r, <T::R as Numeric>::ZERO)
+    }
+}
