@@ -14,6 +14,7 @@ from ._library import (
     call as _call,
     lib as _lib,
 )
+from ._checks import integer as _integer
 from ._cuda import CudaArray, free_memory as free_cuda_memory
 from ._op import Op
 
@@ -22,7 +23,7 @@ __version__ = _lib.t4a_version().decode()
 
 def set_threads(count):
     """Sets the maximum number of threads of subsequent operations; the default is one per core."""
-    _call(_lib.t4a_set_threads, count)
+    _call(_lib.t4a_set_threads, _integer("count", count, 1))
 
 
 def threads():

@@ -71,6 +71,8 @@ class Op:
     @staticmethod
     def parse(text):
         """Parses the text of an operation."""
+        if not isinstance(text, str):
+            raise ArgumentError(f"the text of an operation is required, given {type(text).__name__}")
         return _parse(text)
 
     @staticmethod
@@ -140,7 +142,7 @@ class Op:
 
     def batch(self, size, differ):
         """The operation on a batch of examples. The operands flagged by `differ` and all results have a leading batch axis."""
-        out = c_void_p()
+        out, size = c_void_p(), integer("size", size, 0)
         call(lib.t4a_op_batch, self._handle, size, _flags(differ), len(differ), byref(out))
         return Op(out)
 

@@ -79,17 +79,26 @@ class Chain:
 
     def add(self, coefficient, *factors, with_adjoint=False):
         """Adds `coefficient` times a product of (operator, site); `with_adjoint` adds its adjoint as well."""
-        coefficient = complex(coefficient)
-        if not _numpy.isfinite(coefficient):
-            raise ArgumentError(f"coefficient={coefficient}: a finite number is required")
+        try:
+            number = complex(coefficient)
+        except (TypeError, ValueError):
+            number = complex("nan")
+        if not _numpy.isfinite(number):
+            raise ArgumentError(f"coefficient={coefficient!r}: a finite number is required")
+        for factor in factors:
+            if isinstance(factor, str) or len(factor) != 2:
+                raise ArgumentError(f"factor {factor!r}: a pair of an operator and a site is required, such as ('Sz', 0)")
         self.terms.append({
-            "coefficient": [coefficient.real, coefficient.imag],
-            "factors": [[str(name), integer("site", site)] for name, site in factors],
+            "coefficient": [number.real, number.imag],
+            "factors": [[str(name), integer("site", site, 0)] for name, site in factors],
             "with_adjoint": bool(with_adjoint),
         })
         return self
 
     def _text(self):
+        required = {"spin": "twice", "boson": "most"}.get(self.site)
+        if required is not None:
+            integer(required, getattr(self, required), 1)
         options = {"twice": self.twice} if self.twice is not None else {}
         options |= {"most": self.most} if self.most is not None else {}
         site = {self.site: options} if options else self.site
@@ -128,6 +137,10 @@ def dmrg(chain, start, states=1, expect=(), correlations=(), progress=None, **op
     Options: max_dims (a list, one per sweep, of which the last stays), cutoff, sweeps, tolerance, update ("two_sites",
     "one_site"), expansion, applications.
     """
+    if isinstance(expect, str) or isinstance(start, str):
+        raise ArgumentError(f"start={start!r}, expect={expect!r}: lists of names are required")
+    if "max_dims" in options:
+        options["max_dims"] = integers("max_dims", options["max_dims"], 1)
     correlations = [tuple(pair) for pair in correlations]
     problem = chain._text() | {
         "start": list(start), "states": states, "options": options, "expect": list(expect), "correlations": correlations,

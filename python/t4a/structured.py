@@ -32,10 +32,14 @@ class Leg:
     modulus: int
 
     def __init__(self, sectors, dual=False, modulus=0):
-        found, modulus = {}, integer("modulus", modulus)
-        for charge, size in sectors.items() if isinstance(sectors, dict) else sectors:
+        found, modulus = {}, integer("modulus", modulus, 0)
+        try:
+            pairs = [(charge, size) for charge, size in (sectors.items() if isinstance(sectors, dict) else sectors)]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"sectors={sectors!r}: a dictionary from charges to sizes is required") from None
+        for charge, size in pairs:
             charge, size = integer("charge", charge), integer("size", size)
-            if modulus < 0 or (modulus and not 0 <= charge < modulus):
+            if modulus and not 0 <= charge < modulus:
                 raise ArgumentError(f"the charge {charge} of a leg with modulus {modulus}")
             if size < 1 or charge in found:
                 raise ArgumentError(f"the charge {charge} has {size} states, or is given twice")
@@ -79,6 +83,8 @@ class Spec:
     flux: int = 0
 
     def __post_init__(self):
+        if not isinstance(self.legs, (list, tuple)) or not all(isinstance(leg, Leg) for leg in self.legs):
+            raise ArgumentError(f"legs={self.legs!r}: a list of Legs is required")
         object.__setattr__(self, "legs", tuple(self.legs))
         object.__setattr__(self, "rows", integer("rows", self.rows))
         object.__setattr__(self, "flux", integer("flux", self.flux))

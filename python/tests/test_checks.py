@@ -8,6 +8,7 @@ import pytest
 
 import t4a
 import t4a.numpy as tn
+from t4a.networks import Chain, dmrg
 from t4a.structured import Leg, Spec
 
 E = np.eye(3)
@@ -33,6 +34,23 @@ CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
         (lambda: Leg({0.5: 1}), "charge=0.5: an integer"),
         (lambda: Leg({0: 1.5}), "size=1.5: an integer"),
         (lambda: Leg({0: 1}, modulus=2.5), "modulus=2.5: an integer"),
+        (lambda: Leg({0: 1}, modulus=-2), "modulus=-2: an integer of at least 0"),
+        *((lambda x=x: Leg(x), f"sectors={x!r}: a dictionary") for x in (3, None, "ab", [(0, 1, 2)])),
+        *((lambda x=x: Spec(x, 1), f"legs={x!r}: a list of Legs") for x in (3, [1, 2])),
+        (lambda: Chain("spin_half", 2).add("x", ("Sz", 0)), "coefficient='x': a finite number"),
+        (lambda: Chain("spin_half", 2).add(1, "Sz"), "factor 'Sz': a pair of an operator and a site"),
+        (lambda: Chain("spin_half", 2).add(1, ("Sz",)), "factor ('Sz',): a pair of an operator and a site"),
+        (lambda: Chain("spin_half", 2).add(1, ("Sz", -1)), "site=-1: an integer of at least 0"),
+        (lambda: dmrg(Chain("spin", 2), ["Up", "Dn"]), "twice=None: an integer"),
+        (lambda: dmrg(Chain("boson", 2), ["0", "1"]), "most=None: an integer"),
+        (lambda: dmrg(Chain("spin_half", 2), ["Up", "Dn"], expect="Sz"), "expect='Sz': lists of names"),
+        (lambda: dmrg(Chain("spin_half", 2), ["Up", "Dn"], max_dims=5), "max_dims=5: a list of integers"),
+        (lambda: t4a.set_threads(0), "count=0: an integer of at least 1"),
+        (lambda: t4a.set_threads("2"), "count='2': an integer"),
+        (lambda: t4a.Op.parse(None), "the text of an operation is required, given NoneType"),
+        (lambda: t4a.Op.einsum([[1]], [(3,)], []).batch(-1, [True]), "size=-1: an integer of at least 0"),
+        (lambda: tn.log_partition(*CHAIN, [9]), "log_partition: sequence 0: a length between 1 and 2"),
+        (lambda: tn.marginals(*CHAIN, [9]), "marginals: sequence 0: a length between 1 and 2"),
         (lambda: Spec([Leg({0: 1})], 0.5), "rows=0.5: an integer"),
         (lambda: Spec([Leg({0: 1})], 1, 0.5), "flux=0.5: an integer"),
         (lambda: tn.graded_contract(SYMMETRIC, SYMMETRIC, (functions.SQUARE,) * 2, ((1.0,), (0,))), "axes[0]=1.0: an integer"),

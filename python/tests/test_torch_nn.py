@@ -119,8 +119,13 @@ def test_tensor_train_linear():
         layer.bias.normal_()
     torch.testing.assert_close(layer(x), x @ matrix + layer.bias)
     assert layer(noise(12)).shape == (6,)
-    with pytest.raises(ValueError):
-        nn.TensorTrainLinear((2, 3), (2,), 1)
+    for inputs, outputs, rank, text in (
+        ((2, 3), (2,), 1, r"factors \(2, 3\) of the inputs and \(2,\) of the outputs"),
+        ((2, 3), (2, 2), 0, "rank=0: an integer of at least 1"),
+        ((2, 0), (2, 2), 1, r"inputs\[1\]=0: an integer of at least 1"),
+    ):
+        with pytest.raises(t4a.ArgumentError, match=text):
+            nn.TensorTrainLinear(inputs, outputs, rank)
 
 
 def test_kalman_is_the_joint_gaussian():
@@ -199,7 +204,7 @@ def test_shapes_of_inputs_are_checked():
         for call in (lambda x: crf(x, tags), crf.log_partition, crf.marginals, crf.decode):
             with pytest.raises(t4a.ShapeError, match=r"\[batch, length, 3\] is required"):
                 call(wrong)
-    with pytest.raises(t4a.DtypeError, match="tags of torch.float32"):
+    with pytest.raises(t4a.DtypeError, match="tags of float32"):
         crf(emissions, tags.float())
     assert torch.equal(crf(emissions, tags.int()), crf(emissions, tags))
     for count in (0, -1, 2.5):

@@ -1,7 +1,7 @@
 """Linear chains of tags."""
 
 from .. import _plans as plans
-from .._checks import integers
+from .._checks import composed, integers
 
 
 def functions(call, asarray, arrays):
@@ -9,6 +9,7 @@ def functions(call, asarray, arrays):
 
     lengths_of = lambda lengths: None if lengths is None else integers("lengths", lengths, 0)
 
+    @composed
     def log_partition(emissions, transitions, lengths=None):
         """ln Z of a linear chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
 
@@ -17,6 +18,7 @@ def functions(call, asarray, arrays):
         """
         return call(plans.log_partition, (emissions, transitions), lengths_of(lengths))
 
+    @composed
     def marginals(emissions, transitions, lengths=None):
         """Probabilities of the tags, [batch, length, tags], with the operands of `log_partition`; zero after the end of a
         sequence."""

@@ -64,7 +64,7 @@ class CRF(_torch.nn.Module):
         if tags.shape != mask.shape:
             raise _ShapeError(f"CRF: tags of shape {list(tags.shape)}, {list(mask.shape)} is required as of the emissions")
         if tags.dtype not in (_torch.int64, _torch.int32):
-            raise _DtypeError(f"CRF: tags of {tags.dtype}, int64 or int32 is required")
+            raise _DtypeError(f"CRF: tags of {str(tags.dtype).removeprefix('torch.')}, int64 or int32 is required")
         inside = tags.clamp(0, count - 1)
         # Data cannot be read while a function is compiled or transformed.
         if not _torch.compiler.is_compiling() and _torch._C._functorch.peek_interpreter_stack() is None:
@@ -131,18 +131,18 @@ class TensorTrainLinear(_torch.nn.Module):
 
     def __init__(self, inputs, outputs, rank, bias=True, device=None, dtype=None):
         super().__init__()
-        if len(inputs) != len(outputs) or not inputs:
-            raise ValueError(f"factors {tuple(inputs)} of the inputs and {tuple(outputs)} of the outputs")
-        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        count = len(inputs)
+        self.inputs, self.outputs = _integers("inputs", inputs, 1), _integers("outputs", outputs, 1)
+        if len(self.inputs) != len(self.outputs) or not self.inputs:
+            raise _ArgumentError(f"factors {self.inputs} of the inputs and {self.outputs} of the outputs: one each for every core")
+        rank, count = _integer("rank", rank, 1), len(self.inputs)
         ranks = [1] + [rank] * (count - 1) + [1]
         # The variance of an entry of the matrix is 1 / prod(inputs).
-        scale = (_math.prod(inputs) * rank ** (count - 1)) ** (-0.5 / count)
+        scale = (_math.prod(self.inputs) * rank ** (count - 1)) ** (-0.5 / count)
         self.cores = _torch.nn.ParameterList(
-            _torch.nn.Parameter(scale * _torch.randn(ranks[k], inputs[k], outputs[k], ranks[k + 1], device=device, dtype=dtype))
+            _torch.nn.Parameter(scale * _torch.randn(ranks[k], self.inputs[k], self.outputs[k], ranks[k + 1], device=device, dtype=dtype))
             for k in range(count)
         )
-        self.bias = _torch.nn.Parameter(_torch.zeros(_math.prod(outputs), device=device, dtype=dtype)) if bias else None
+        self.bias = _torch.nn.Parameter(_torch.zeros(_math.prod(self.outputs), device=device, dtype=dtype)) if bias else None
 
     def forward(self, x):
         count, batch, size = len(self.cores), x.shape[:-1], _math.prod(self.inputs)
