@@ -278,6 +278,20 @@ impl<R: RealMatrices<Real = R>> TiedBlocks<R> {
         Ok(Some(Self { op, policy: *policy, values, limit, ties, pairs, zero, tolerance }))
     }
 
+    /// The part of `x` within ties, without blocks its diagonal as a row. `gaps` are the differences of the values, and
+    /// `blocks` their tied blocks.
+    pub(crate) fn part<M: Matrices<Real = R>>(
+        blocks: Option<&Self>,
+        x: &M,
+        gaps: &R,
+        limit: &R,
+    ) -> M {
+        match blocks {
+            Some(_) => x.mul_real(&gaps.within(limit)),
+            None => x.diagonal(),
+        }
+    }
+
     /// 1 for zero singular values, else 0: a row.
     pub(crate) fn zero(&self) -> &R {
         &self.zero

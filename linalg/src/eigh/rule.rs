@@ -38,7 +38,7 @@ pub fn vjp<M: Matrices>(
     let gaps = values.sub(&values.transpose());
     let blocks = TiedBlocks::find("eigh_vjp", degeneracy, Spectrum::Hermitian, values, &limit, n)?;
     if M::IS_COMPLEX || blocks.is_some() {
-        let ties = a.mul_real(&gaps.within(&limit));
+        let ties = TiedBlocks::part(blocks.as_ref(), &a, &gaps, &limit);
         degeneracy.check("eigh_vjp", &ties, &[Some(v_cotangent)], &values.largest_real())?;
     }
     if let Some(blocks) = blocks {

@@ -83,7 +83,8 @@ pub fn vjp<M: Matrices>(
     let largest = s.largest_real();
     let blocks = TiedBlocks::find("svd_vjp", degeneracy, Spectrum::Singular, s, &limit, m.max(n))?;
     if M::IS_COMPLEX || blocks.is_some() {
-        degeneracy.check("svd_vjp", &a.mul_real(&gaps.within(&limit)), &cotangents, &largest)?;
+        let ties = TiedBlocks::part(blocks.as_ref(), &a, &gaps, &limit);
+        degeneracy.check("svd_vjp", &ties, &cotangents, &largest)?;
     }
     if let Some(blocks) = &blocks {
         check(blocks, [&w, &z], cotangent)?;

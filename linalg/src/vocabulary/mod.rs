@@ -19,6 +19,8 @@ mod engine;
 mod factors;
 mod kernels;
 mod matrix;
+#[cfg(test)]
+mod tests;
 mod triangle;
 
 use std::ops::Range;
