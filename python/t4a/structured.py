@@ -208,15 +208,21 @@ def _checked(spec):
         raise ArgumentError(f"a Spec is required, given {type(spec).__name__}")
 
 
+def _axes(spec, axes):
+    """Distinct legs of a spec; negative ones count from the last."""
+    _checked(spec)
+    count = len(spec.legs)
+    found = tuple(i + count if i < 0 else i for i in axes)
+    if len(set(found)) != len(found) or not all(0 <= i < count for i in found):
+        raise ArgumentError(f"axes {axes} of {count} legs")
+    return found
+
+
 @lru_cache(maxsize=256)
 def contraction(x, y, axes, is_complex=False):
     """Operation that contracts legs `axes[0]` of x with legs `axes[1]` of y, and the spec of its result: its row legs
     are the remaining legs of x, its column legs those of y."""
-    left, right = axes
-    for spec, mine in ((x, left), (y, right)):
-        _checked(spec)
-        if len(set(mine)) != len(mine) or not all(0 <= i < len(spec.legs) for i in mine):
-            raise ArgumentError(f"axes {mine} of {len(spec.legs)} legs")
+    left, right = (_axes(spec, mine) for spec, mine in zip((x, y), axes))
     if [x.legs[i].conj for i in left] != [y.legs[i] for i in right]:
         raise ShapeError(f"legs {left} and {right} do not fit: their sectors are equal, and one of two is dual")
     free = [i for i in range(len(x.legs)) if i not in left], [i for i in range(len(y.legs)) if i not in right]

@@ -15,7 +15,7 @@ SPECS = [
     (Spec([Leg({0: 2, 1: 1, 2: 2}, modulus=3), Leg({1: 2, 2: 1}, modulus=3), Leg({0: 1, 2: 3}, True, 3)], 2, 2),
      Spec([Leg({0: 1, 2: 3}, False, 3), Leg({0: 2, 1: 1, 2: 2}, True, 3), Leg({0: 2}, modulus=3)], 1, 1)),
 ]
-AXES = [((2,), (0,)), ((0, 2), (1, 0)), ((2, 0), (0, 1)), ((), ())]
+AXES = [((2,), (0,)), ((-1,), (0,)), ((0, 2), (1, 0)), ((2, 0), (0, 1)), ((), ())]
 
 
 def allowed(spec, place):
@@ -220,6 +220,8 @@ def test_bad_input():
         tn.graded_contract(x, x, (spec, spec), ((0,), (0,)))
     with pytest.raises(t4a.ArgumentError, match="axes"):
         tn.graded_contract(x, x, (spec, spec), ((2,), (0,)))
+    with pytest.raises(t4a.ArgumentError, match=r"axes \(1, -1\) of 2 legs"):
+        tn.graded_contract(x, x, (spec, spec), ((1, -1), (0, 1)))
     with pytest.raises(t4a.T4aError):
         tn.graded_contract(x[1:], x, (spec, spec), ((1,), (0,)))
     with pytest.raises(t4a.ShapeError):

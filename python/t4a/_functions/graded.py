@@ -42,7 +42,8 @@ def functions(apply, asarray, name_of, cast, planned, values):
 
     def graded_contract(x, y, specs, axes):
         """Contraction of legs `axes[0]` of x with legs `axes[1]` of y, for two symmetric tensors as flat arrays with their
-        `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
+        `t4a.structured.Spec`s. Negative axes count from the last leg. Returns a flat array and its spec; row legs are the
+        remaining legs of x, column legs those of y."""
         (x, y), is_complex = arrays(x, y)
         op, spec = contraction_of(*specs, tuple(integers("axes", mine) for mine in axes), is_complex)
         if not is_complex:

@@ -261,7 +261,8 @@ def marginals(emissions: Like, transitions: Like, lengths: Sequence[int] | Any |
 
 def graded_contract(x: Like, y: Like, specs: tuple[Spec, Spec], axes: tuple[Sequence[int], Sequence[int]]) -> tuple[Array, Spec]:
     """Contraction of legs `axes[0]` of x with legs `axes[1]` of y, for two symmetric tensors as flat arrays with their
-    `t4a.structured.Spec`s. Returns a flat array and its spec; row legs are the remaining legs of x, column legs those of y."""
+    `t4a.structured.Spec`s. Negative axes count from the last leg. Returns a flat array and its spec; row legs are the
+    remaining legs of x, column legs those of y."""
 
 def graded_svd(x: Like, spec: Spec, *, check_gauge: bool = True, tolerance: float | None = None, broadening: float | None = None, separable: bool = False) -> tuple[Array, Array, Array, Spec, Spec]:
     """U, S and Vh of a symmetric tensor as a map from column legs to row legs, and the specs of U and Vh, which share a
