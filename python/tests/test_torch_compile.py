@@ -53,6 +53,18 @@ def test_compiled_transformations(of):
             torch.testing.assert_close(compiled(y), of(f)(y))
 
 
+@pytest.mark.parametrize("subscripts", ["ij,jk->ik", [[1, 2], [2, 3], [1, 3]], "ij,jk->", "...j,jk->...k"])
+def test_compiled_optima(subscripts):
+    a, b = noise(4, 5), noise(5, 3)
+    f = lambda a, b: tt.argmax_einsum(subscripts, a, b)
+    torch._dynamo.reset()
+    compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
+    for x in (a, -a):
+        (got, indices), (want, wanted) = compiled(x, b), f(x, b)
+        assert list(indices) == list(wanted)
+        torch.testing.assert_close((got, *indices.values()), (want, *wanted.values()), rtol=0, atol=0)
+
+
 def operations(name, kind):
     """Operations that a function runs, with their operands."""
     seen = []

@@ -10,14 +10,15 @@ from . import contractions, crf, graded, linalg, scan
 
 def build(
     apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda f: f, number=lambda x: x, arrays=None,
-    array=None, values=lambda x: x,
+    array=None, values=lambda x: x, recorded=lambda f: f,
 ):  # fmt: skip
     """Builds the functions, by name; the parameters are those of `caller`. `planned` wraps functions from specs to an operation and
     the specs of its results. `arrays` is the module of array functions: `numpy`, `torch` or `jax.numpy`. `array` converts
-    operands to arrays of this module, by default `asarray`. `values` of an array is a NumPy array, or None if it is traced."""
+    operands to arrays of this module, by default `asarray`. `values` of an array is a NumPy array, or None if it is traced.
+    `recorded` wraps functions with results that are arrays, for functions that a compiler traces because theirs are not."""
     call, array = caller(apply, asarray, name_of, cast, kind, detach, number), array or asarray
     found = (
-        *contractions.functions(call, asarray),
+        *contractions.functions(call, asarray, recorded),
         *linalg.functions(call, array, name_of, arrays, values, detach or (lambda x: x)),
         *scan.functions(call),
         *crf.functions(call, array, arrays),

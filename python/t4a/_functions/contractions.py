@@ -7,8 +7,8 @@ from .._checks import integer
 from .._library import ArgumentError
 
 
-def functions(call, asarray):
-    """The functions of this module, from `call` and the conversion of operands."""
+def functions(call, asarray, recorded):
+    """The functions of this module, from `call`, the conversion of operands, and the parameter `recorded` of `build`."""
 
     def labelled(subscripts, operands):
         if isinstance(subscripts, str):
@@ -33,6 +33,19 @@ def functions(call, asarray):
         """
         return call(plans.einsum, operands, labelled(subscripts, operands), semiring, memory, orders.order(optimize))
 
+    def optima(subscripts, *operands, semiring, memory, optimize):
+        """The value of a contraction, and the index of each summed label in the order of their first occurrence."""
+        value, number = call(plans.optimal, operands, "argmax", subscripts, semiring, memory, orders.order(optimize))
+        sizes = plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands])
+        # 0, or -1 where there is no optimum. The remainder of -1 is size - 1, and its quotient is -1.
+        none, indices = number // max(prod(sizes.values()), 1), []
+        for size in reversed(sizes.values()):
+            indices.append(number % max(size, 1) + none * max(size, 1))
+            number = number // max(size, 1)
+        return value, *reversed(indices)
+
+    optima = recorded(optima)
+
     def argmax_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over a selective semiring ("max_plus", "min_plus", "max_mul", "min_mul", "max_min") with its argmax: a
         dictionary from each summed label (as in `subscripts`) to its index, `int64` of the shape of the result. Of several
@@ -40,15 +53,9 @@ def functions(call, asarray):
         derivative. `memory` and `optimize`: as for `einsum`."""
         subscripts = labelled(subscripts, operands)
         operands = tuple(map(asarray, operands))
-        value, number = call(plans.optimal, operands, "argmax", subscripts, semiring, memory, orders.order(optimize))
-        indices = {}
-        sizes = plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands])
-        # 0, or -1 where there is no optimum. The remainder of -1 is size - 1, and its quotient is -1.
-        none = number // max(prod(sizes.values()), 1)
-        for label, size in reversed(sizes.items()):
-            indices[label] = number % max(size, 1) + none * max(size, 1)
-            number = number // max(size, 1)
-        return value, dict(reversed(indices.items()))
+        value, *indices = optima(subscripts, *operands, semiring=semiring, memory=memory, optimize=optimize)
+        labels = plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands])
+        return value, dict(zip(labels, indices))
 
     def counting_einsum(subscripts, *operands, semiring="max_plus", memory=None, optimize=True):
         """Contraction over "max_plus", "min_plus", "max_mul" or "min_mul", and the number of assignments of summed labels that attain

@@ -17,10 +17,11 @@ _FUNCTIONS = _functions.build(
     planned=planned,
     arrays=_torch,
     values=_values,
+    recorded=_torch.compiler.allow_in_graph,
 )
-# Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator. Functions of specs,
-# which are no values of a graph, are traced.
-_recorded = lambda name, f: f if name.startswith("graded_") else _torch.compiler.allow_in_graph(f)
+# Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator. Functions of specs
+# and dictionaries, which are no values of a graph, are traced.
+_recorded = lambda name, f: f if name.startswith("graded_") or name == "argmax_einsum" else _torch.compiler.allow_in_graph(f)
 _FUNCTIONS = {name: _recorded(name, f) for name, f in _FUNCTIONS.items()}
 globals().update(_FUNCTIONS)
 _functions.published(_FUNCTIONS, __name__)
