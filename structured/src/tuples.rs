@@ -225,14 +225,23 @@ impl<S: Sector> FusedCharges<S> {
         let own: Vec<S> = (0..width).map(|place| leg.charge(place, op)).collect::<Result<_>>()?;
         // Charges of neighbouring sectors mostly coincide: the number of distinct ones is near the sum.
         let (pairs, few) = (self.charges.len() * width, 2 * (self.charges.len() + width));
-        let mut index_of = HashMap::with_capacity(few.min(pairs));
+        // One charge fuses to distinct charges: there is nothing to look up.
+        let is_one = self.charges.len() == 1;
+        let mut index_of = HashMap::with_capacity(if is_one { 0 } else { few.min(pairs) });
         let charges = Vec::with_capacity(few.min(pairs));
         let counts = Vec::with_capacity(few.min(pairs));
         let mut fused = Self { charges, counts, table: Vec::with_capacity(pairs), width };
         for (&charge, &count) in self.charges.iter().zip(&self.counts) {
-            for &next in &own {
-                let charge = product(charge, next, op)?;
-                let index = *index_of.entry(charge).or_insert(fused.charges.len() as u32);
+            // The charge after that of the preceding sector is mostly the next one, which saves a look-up.
+            let mut next = 0;
+            for &sector in &own {
+                let charge = product(charge, sector, op)?;
+                let index = match fused.charges.get(next) {
+                    Some(other) if *other == charge => next as u32,
+                    _ if is_one => fused.charges.len() as u32,
+                    _ => *index_of.entry(charge).or_insert(fused.charges.len() as u32),
+                };
+                next = index as usize + 1;
                 if index as usize == fused.charges.len() {
                     fused.charges.push(charge);
                     fused.counts.push(0);

@@ -223,7 +223,7 @@ impl SplitMoves<'_> {
         let first = build.count();
         for one in &self.moves.moves()[range] {
             let axes = self.moves.axes(one).iter().copied();
-            build.push(one.from, one.to, one.negative, axes);
+            build.push_sorted(one.from, one.to, one.negative, axes);
         }
         (first, build.count())
     }
@@ -349,7 +349,7 @@ impl SplitMoves<'_> {
             let axes: smallvec::SmallVec<[MoveAxis; 6]> = axes.collect();
             count += axes.iter().map(|axis| axis.size).product::<usize>();
             let (from, to) = (one.from + at * outer.from, one.to + at * outer.to);
-            build.push(from, to, one.negative, axes.into_iter());
+            build.push_sorted(from, to, one.negative, axes.into_iter());
         }
         let moves = (before, build.count());
         self.build = Some(build);

@@ -305,20 +305,20 @@ impl RearrangementBuilder {
         negative: bool,
         axes: impl Iterator<Item = MoveAxis>,
     ) {
-        let first = self.axes.len();
-        let (mut elements, mut last) = (1, None);
+        let (first, mut elements) = (self.axes.len(), 1);
         for inner in axes.filter(|axis| axis.size != 1) {
             elements *= inner.size;
-            let Some(outer) = last.replace(inner) else { continue };
-            let behind = inner.size * inner.from == outer.from && inner.size * inner.to == outer.to;
-            if behind {
-                last = Some(MoveAxis { size: outer.size * inner.size, ..inner });
-            } else {
+            let behind = |outer: &MoveAxis| {
                 debug_assert!(outer.to >= inner.to, "sorted axes");
-                self.axes.push(outer);
+                inner.size * inner.from == outer.from && inner.size * inner.to == outer.to
+            };
+            match self.axes[first..].last_mut() {
+                Some(outer) if behind(outer) => {
+                    *outer = MoveAxis { size: outer.size * inner.size, ..inner };
+                }
+                _ => self.axes.push(inner),
             }
         }
-        self.axes.extend(last);
         self.elements += elements;
         let rank = (self.axes.len() - first) as u32;
         self.moves.push(BlockMove { from, to, negative, first: first as u32, rank });

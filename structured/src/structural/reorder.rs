@@ -78,6 +78,7 @@ struct TuplePart {
 }
 
 /// Parts of some tuples; for each of them, factors of the sizes and strides of all long axes.
+#[derive(Clone)]
 struct TupleParts {
     tuples: Vec<TuplePart>,
     axes: Vec<MoveAxis>,
@@ -174,8 +175,9 @@ impl LegParts {
     /// Parts of the tuples of these axes.
     fn side(&self, axes: Range<usize>) -> SideParts {
         let legs = &self.legs[axes];
-        let all = |legs: &[TupleParts]| {
-            legs.iter().fold(TupleParts::one(self.long.len()), TupleParts::outer)
+        let all = |legs: &[TupleParts]| match legs {
+            [first, others @ ..] => others.iter().fold(first.clone(), TupleParts::outer),
+            [] => TupleParts::one(self.long.len()),
         };
         let count =
             |legs: &[TupleParts]| legs.iter().map(|leg| leg.tuples.len()).product::<usize>();
