@@ -3,22 +3,31 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use t4a_algebra::Numeric;
+use t4a_algebra::{Float, Numeric};
 use t4a_tensor::any::Number;
 use t4a_tensor::dtype::Element;
 use t4a_tensor::index::{Reduction, Span};
-use t4a_tensor::kernels::arithmetic::AddScaled;
 use t4a_tensor::kernels::compare::Logic;
-use t4a_tensor::map::zip;
-use t4a_tensor::reduce::dot;
-use t4a_tensor::{AnyTensor, DType, Result};
+use t4a_tensor::map::add_terms;
+use t4a_tensor::reduce::dots;
+use t4a_tensor::{AnyTensor, DType, Result, Tensor};
 
 use super::{Array, Dual, Flags, Integers, Shape};
 use crate::operation::{Operation, Outcome, Value};
 
-/// `x + c y`, in place if x has one owner.
-fn add_scaled<T: Element + Numeric>(c: T, x: AnyTensor, y: AnyTensor) -> Result<AnyTensor> {
-    Ok(zip(AddScaled(c), x.into_typed::<T>()?, y.into_typed::<T>()?)?.into())
+/// `x + Σ c y`, in place if x has one owner.
+fn add_scaled<T: Element + Numeric>(x: AnyTensor, terms: &[(f64, &Eager)]) -> Result<AnyTensor> {
+    let typed = |&(c, y): &(f64, &Eager)| Ok((T::from_f64(c), y.tensor()?.clone().into_typed()?));
+    let terms = terms.iter().map(typed).collect::<Result<Vec<(T, Tensor<T>)>>>()?;
+    let terms: Vec<(T, &Tensor<T>)> = terms.iter().map(|(c, y)| (*c, y)).collect();
+    Ok(add_terms(x.into_typed::<T>()?, &terms)?.into())
+}
+
+/// `Σ x y` for each y.
+fn products<T: Element + Float + Into<f64>>(x: &Eager, others: &[&Eager]) -> Result<Vec<f64>> {
+    let typed = |y: &&Eager| y.tensor()?.clone().into_typed::<T>();
+    let others = others.iter().map(typed).collect::<Result<Vec<_>>>()?;
+    dots(x.tensor()?.typed()?, &others.iter().collect::<Vec<_>>())
 }
 
 /// Kind of the elements of an [`Eager`] tensor.
@@ -163,28 +172,24 @@ impl Array for Eager {
     fn plus(self, y: &Self) -> Self {
         self.0.and_then(|x| x.add(y.0.clone()?)).into()
     }
-    fn plus_scaled(self, c: f64, y: &Self) -> Self {
-        if c == 0.0 {
-            return self;
-        }
-        let sum = |x: AnyTensor| {
-            let y = y.0.clone()?;
-            match (x.dtype(), y.dtype()) {
-                (DType::F64, DType::F64) => add_scaled(c, x, y),
-                (DType::F32, DType::F32) => add_scaled(c as f32, x, y),
-                _ => x.add(y.mul_scalar(Number::Float(c))?),
-            }
+    fn plus_terms(self, terms: &[(f64, &Self)]) -> Self {
+        let sum = |x: AnyTensor| match x.dtype() {
+            DType::F64 => add_scaled::<f64>(x, terms),
+            DType::F32 => add_scaled::<f32>(x, terms),
+            _ => terms
+                .iter()
+                .try_fold(x, |x, &(c, y)| x.add(y.tensor()?.clone().mul_scalar(Number::Float(c))?)),
         };
         self.0.and_then(sum).into()
     }
-    fn dot(&self, y: &Self) -> Result<f64> {
-        let (x, y) = (self.tensor()?, y.tensor()?);
-        match x.dtype() {
-            DType::F64 => dot(x.typed::<f64>()?, y.typed()?),
-            DType::F32 => dot(x.typed::<f32>()?, y.typed()?),
+    fn dots(&self, others: &[&Self]) -> Result<Vec<f64>> {
+        match self.tensor()?.dtype() {
+            DType::F64 => products::<f64>(self, others),
+            DType::F32 => products::<f32>(self, others),
             _ => {
-                let [x, y] = [x, y].map(|x| x.clone().cast(DType::F32));
-                dot(x?.typed::<f32>()?, y?.typed()?)
+                let single = |x: &Self| x.then(|x| x.cast(DType::F32));
+                let others: Vec<Self> = others.iter().map(|y| single(y)).collect();
+                products::<f32>(&single(self), &others.iter().collect::<Vec<_>>())
             }
         }
     }

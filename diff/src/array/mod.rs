@@ -257,24 +257,27 @@ pub trait Array: Clone + Debug + Sized + 'static {
     fn plus(self, y: &Self) -> Self {
         self.add(y)
     }
-    /// `x + c y`, in place if x is the only owner of its memory.
-    fn plus_scaled(self, c: f64, y: &Self) -> Self {
-        match c {
-            0.0 => self,
-            1.0 => self.plus(y),
-            c => self.plus(&y.scale(c)),
-        }
+    /// `x + Σ cᵢ yᵢ`, in the order of the terms; in place if x is the only owner of its memory.
+    fn plus_terms(self, terms: &[(f64, &Self)]) -> Self {
+        terms.iter().fold(self, |sum, &(c, y)| match c {
+            0.0 => sum,
+            1.0 => sum.plus(y),
+            c => sum.plus(&y.scale(c)),
+        })
     }
-    /// `Σ xᵢ yᵢ` of arrays of one shape as a number, which has no derivative.
+    /// `Σ xᵢ yᵢ` of an array with each of some others of its shape as numbers, which have no derivative.
     ///
     /// # Errors
     /// Those of the arrays.
-    fn dot(&self, y: &Self) -> Result<f64> {
+    fn dots(&self, others: &[&Self]) -> Result<Vec<f64>> {
         let n = self.shape().iter().product();
-        let product = self.detach().reshape(&[1, n]).matmul(&y.detach().reshape(&[n, 1]));
-        let product = product.elements()?.cast(DType::F64)?;
-        let missing = || TensorError::Value { op: "dot", message: "no element".into() };
-        product.typed::<f64>()?.get(&[0, 0]).ok_or_else(missing)
+        let x = self.detach().reshape(&[1, n]);
+        let dot = |y: &&Self| {
+            let product = x.matmul(&y.detach().reshape(&[n, 1])).elements()?.cast(DType::F64)?;
+            let missing = || TensorError::Value { op: "dot", message: "no element".into() };
+            product.typed::<f64>()?.get(&[0, 0]).ok_or_else(missing)
+        };
+        others.iter().map(dot).collect()
     }
     /// `x − y`, in place if x is the only owner of its memory.
     fn minus(self, y: &Self) -> Self {

@@ -177,21 +177,25 @@ fn linear_combinations_and_inner_products() {
         let cast = |x: &Eager| Eager::from(x.tensor().unwrap().clone().cast(dtype).unwrap());
         let (x, y) = (cast(&x), cast(&y));
         for c in [0.0, 1.0, -0.5] {
-            let sum = x.clone().plus_scaled(c, &y);
-            assert_eq!(elements(&sum), elements(&x.add(&y.scale(c))), "{dtype:?} {c}");
+            let sum = x.clone().plus_terms(&[(c, &y), (2.0, &x)]);
+            let required = x.add(&y.scale(c)).add(&x.scale(2.0));
+            assert_eq!(elements(&sum), elements(&required), "{dtype:?} {c}");
             assert_eq!(sum.dtype(), dtype);
         }
         assert_eq!(elements(&x), [1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(x.dot(&y).unwrap(), 2.5, "{dtype:?}");
+        assert_eq!(x.dots(&[&y, &x]).unwrap(), [2.5, 55.0], "{dtype:?}");
+        assert_eq!(x.dots(&[]).unwrap(), [0.0; 0]);
+        assert_eq!(elements(&x.clone().plus_terms(&[])), elements(&x));
         // Arrays of dual numbers have the definitions.
         let (x, y) = (Dual::new(x.clone(), y.clone()), Dual::new(y, x));
-        let sum = x.clone().plus_scaled(2.0, &y);
-        assert_eq!(elements(&sum.into_tangent()), elements(&x.add(&y.scale(2.0)).into_tangent()));
-        assert_eq!(x.dot(&y).unwrap(), 2.5);
+        let sum = x.clone().plus_terms(&[(2.0, &y), (0.0, &x), (1.0, &x)]);
+        let required = x.add(&y.scale(2.0)).add(&x);
+        assert_eq!(elements(&sum.into_tangent()), elements(&required.into_tangent()));
+        assert_eq!(x.dots(&[&y, &x]).unwrap(), [2.5, 55.0]);
     }
     let failed = Eager::<Reals>::from(Err(TensorError::Value { op: "test", message: "no".into() }));
-    assert!(failed.dot(&x).is_err() && x.dot(&failed).is_err());
-    assert!(x.clone().plus_scaled(2.0, &failed).into_tensor().is_err());
-    assert!(failed.plus_scaled(2.0, &x).into_tensor().is_err());
-    assert!(x.dot(&array(&[4], |_| 1.0)).is_err());
+    assert!(failed.dots(&[&x]).is_err() && x.dots(&[&x, &failed]).is_err());
+    assert!(x.clone().plus_terms(&[(2.0, &failed)]).into_tensor().is_err());
+    assert!(failed.plus_terms(&[(2.0, &x)]).into_tensor().is_err());
+    assert!(x.dots(&[&array(&[4], |_| 1.0)]).is_err());
 }

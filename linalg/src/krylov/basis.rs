@@ -14,34 +14,34 @@ pub(super) struct Orthogonal<V> {
     pub(super) norm: f64,
 }
 
-/// Removes the components along orthonormal vectors from a vector of the given norm. A second pass follows if the
-/// first one cancels digits.
+/// Removes the components along orthonormal vectors from a vector of the given norm, all in one pass (classical
+/// Gram–Schmidt). A second pass follows if the first one cancels digits.
 pub(super) fn orthogonalise<V: Vector>(
     x: V,
     norm: f64,
     basis: &[V],
 ) -> Result<Orthogonal<V>, V::Error> {
     let mut components = vec![c64::ZERO; basis.len()];
-    let (mut rest, mut norm) = (x, norm);
+    if basis.is_empty() {
+        return Ok(Orthogonal { rest: x, components, norm });
+    }
+    let mut rest = x;
     for _ in 0..2 {
-        for (component, v) in components.iter_mut().zip(basis) {
-            let c = v.inner(&rest)?;
-            *component += c;
-            rest = rest.axpy(-c, v)?;
-        }
-        let before = norm;
-        norm = if basis.is_empty() { norm } else { rest.norm()? };
-        if norm > 0.7 * before {
+        let found = rest.inners(basis)?;
+        let removed: f64 = found.iter().map(|c| c.norm_sqr()).sum();
+        rest = rest.add_terms(&found.iter().map(|&c| -c).collect::<Vec<_>>(), basis)?;
+        components.iter_mut().zip(found).for_each(|(component, c)| *component += c);
+        if removed < 0.5 * norm * norm {
             break;
         }
     }
+    let norm = rest.norm()?;
     Ok(Orthogonal { rest, components, norm })
 }
 
 /// `Σ cᵢ vᵢ`; at least one vector.
 pub(super) fn combine<V: Vector>(basis: &[V], c: &[c64]) -> Result<V, V::Error> {
-    let first = basis[0].scale(c[0])?;
-    basis.iter().zip(c).skip(1).try_fold(first, |sum, (v, &c)| sum.axpy(c, v))
+    basis[0].scale(c[0])?.add_terms(&c[1..], &basis[1..])
 }
 
 /// Number of random vectors tried to extend a basis.

@@ -224,6 +224,43 @@ fn exponentials_are_those_of_dense_matrices() {
     assert!(distance(&wide(&part.vector), &wide(&done.unwrap().vector)) < 1e-8);
 }
 
+/// Sums and inner products of several vectors, real and complex ones mixed, beside their definitions.
+#[test]
+fn several_vectors_at_once() {
+    let n = 50;
+    let vector = |seed: u64, complex: bool| {
+        let entries = wide(&start::<c64>(n, seed));
+        let im = complex.then(|| check::array(&[n], |k| entries[k].im));
+        ArrayVector { re: check::array(&[n], |k| entries[k].re), im }
+    };
+    let numbers = |x: &ArrayVector<Eager>| -> Vec<c64> {
+        let im = x.im.as_ref().map_or(vec![0.0; n], check::elements);
+        check::elements(&x.re).iter().zip(im).map(|(&re, im)| c64::new(re, im)).collect()
+    };
+    let others = [vector(1, false), vector(2, true), vector(3, true), vector(4, false)];
+    let c = [c64::new(0.5, 0.0), c64::new(-1.0, 2.0), c64::new(0.0, -0.3), c64::ZERO];
+    for complex in [false, true] {
+        let x = vector(9, complex);
+        let found = x.inners(&others).unwrap();
+        let mut sum = numbers(&x);
+        for ((v, found), c) in others.iter().zip(found).zip(c) {
+            let v = numbers(v);
+            let inner: c64 = v.iter().zip(numbers(&x)).map(|(v, x)| v.conj() * x).sum();
+            assert!((found - inner).norm() < 1e-12, "{found} {inner}");
+            sum.iter_mut().zip(v).for_each(|(sum, v)| *sum += c * v);
+        }
+        let found = x.clone().add_terms(&c, &others).unwrap();
+        assert!(distance(&numbers(&found), &sum) < 1e-13);
+        // Real terms of a real vector keep it real.
+        let real = x.clone().add_terms(&[c[0], c[0]], &[others[0].clone(), others[3].clone()]);
+        assert_eq!(real.unwrap().im.is_some(), complex);
+        assert!(x.inners(&[]).unwrap().is_empty());
+        let short = ArrayVector::real(check::array(&[3], |_| 1.0));
+        let short = [others[0].clone(), short];
+        assert!(x.inners(&short).is_err() && x.add_terms(&c[..2], &short).is_err());
+    }
+}
+
 /// Eigenvalues of general matrices, in the order of the target.
 #[test]
 fn arnoldi_finds_eigenvalues_of_general_maps() {

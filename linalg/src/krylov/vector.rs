@@ -1,5 +1,7 @@
 //! Vectors of Krylov methods.
 
+use std::slice;
+
 use t4a_algebra::{Field, Numeric, Real, c64};
 use t4a_diff::Array;
 use t4a_tensor::random::{Generator, normal};
@@ -33,6 +35,22 @@ pub trait Vector: Clone {
     /// # Errors
     /// As [`Vector::inner`] and [`Vector::scale`].
     fn axpy(self, c: c64, x: &Self) -> Result<Self, Self::Error>;
+
+    /// Inner products `Σ v* x` with several vectors v, where `self` is x; one pass over x if the type can.
+    ///
+    /// # Errors
+    /// As [`Vector::inner`].
+    fn inners(&self, vectors: &[Self]) -> Result<Vec<c64>, Self::Error> {
+        vectors.iter().map(|v| v.inner(self)).collect()
+    }
+
+    /// `y + Σ cᵢ xᵢ`, where `self` is y; one pass over y if the type can.
+    ///
+    /// # Errors
+    /// As [`Vector::axpy`].
+    fn add_terms(self, c: &[c64], x: &[Self]) -> Result<Self, Self::Error> {
+        x.iter().zip(c).try_fold(self, |sum, (x, &c)| sum.axpy(c, x))
+    }
 
     /// Vector of the same space with independent standard normal entries; equal seeds give equal vectors.
     ///
@@ -211,13 +229,7 @@ impl<A: Array> Vector for ArrayVector<A> {
     type Error = LinalgError;
 
     fn inner(&self, other: &Self) -> Result<c64, LinalgError> {
-        self.check("inner", other)?;
-        let dot = |x: Option<&A>, y: Option<&A>| match (x, y) {
-            (Some(x), Some(y)) => x.dot(y),
-            _ => Ok(0.0),
-        };
-        let (x, y) = ([Some(&self.re), self.im.as_ref()], [Some(&other.re), other.im.as_ref()]);
-        Ok(c64::new(dot(x[0], y[0])? + dot(x[1], y[1])?, dot(x[0], y[1])? - dot(x[1], y[0])?))
+        Ok(other.inners(slice::from_ref(self))?[0])
     }
 
     fn scale(&self, c: c64) -> Result<Self, LinalgError> {
@@ -236,20 +248,47 @@ impl<A: Array> Vector for ArrayVector<A> {
     }
 
     fn axpy(self, c: c64, x: &Self) -> Result<Self, LinalgError> {
-        self.check("axpy", x)?;
-        let added = |sum: A, c: f64, x: Option<&A>| match x {
-            Some(x) => sum.plus_scaled(c, x),
-            None => sum,
+        self.add_terms(&[c], slice::from_ref(x))
+    }
+
+    fn inners(&self, vectors: &[Self]) -> Result<Vec<c64>, LinalgError> {
+        vectors.iter().try_for_each(|v| v.check("inner", self))?;
+        let parts = vectors.iter().flat_map(|v| [Some(&v.re), v.im.as_ref()]).flatten();
+        let parts: Vec<&A> = parts.collect();
+        let mut re = self.re.dots(&parts)?.into_iter();
+        let im = self.im.as_ref().map_or(Ok(vec![0.0; parts.len()]), |im| im.dots(&parts))?;
+        let mut im = im.into_iter();
+        // For one part of v, its products with both parts of x.
+        let mut both = || c64::new(re.next().unwrap_or(0.0), im.next().unwrap_or(0.0));
+        let inner = |v: &Self| match (both(), &v.im) {
+            (product, None) => product,
+            (product, Some(_)) => {
+                let of_im = both();
+                c64::new(product.re + of_im.im, product.im - of_im.re)
+            }
         };
-        let imaginary = |sum: Option<A>, c: f64, x: Option<&A>| match sum {
-            Some(sum) => Some(added(sum, c, x)),
-            None => times(c, x),
+        Ok(vectors.iter().map(inner).collect())
+    }
+
+    fn add_terms(self, c: &[c64], x: &[Self]) -> Result<Self, LinalgError> {
+        x.iter().try_for_each(|x| self.check("axpy", x))?;
+        let (mut re, mut im) = (Vec::new(), Vec::new());
+        for (x, c) in x.iter().zip(c) {
+            let parts = [Some(&x.re), x.im.as_ref()];
+            let own = [(c.re, parts[0]), (-c.im, parts[1])];
+            let other = [(c.im, parts[0]), (c.re, parts[1])];
+            for (terms, all) in [(&mut re, own), (&mut im, other)] {
+                terms.extend(
+                    all.into_iter().filter_map(|(c, x)| Some((c, x?))).filter(|x| x.0 != 0.0),
+                );
+            }
+        }
+        let im = match (self.im, &im[..]) {
+            (Some(sum), terms) => Some(sum.plus_terms(terms)),
+            (None, []) => None,
+            (None, [(c, x), rest @ ..]) => Some(x.scale(*c).plus_terms(rest)),
         };
-        let (re, im) = (Some(&x.re), x.im.as_ref());
-        Ok(Self {
-            re: added(added(self.re, c.re, re), -c.im, im),
-            im: imaginary(imaginary(self.im, c.re, im), c.im, re),
-        })
+        Ok(Self { re: self.re.plus_terms(&re), im })
     }
 
     fn random(&self, seed: u64) -> Result<Self, LinalgError> {

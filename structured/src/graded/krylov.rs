@@ -45,6 +45,19 @@ impl<S: Sector, A: Array> Vector for GradedTensor<S, A> {
         Ok(Self::with_entries(spec, entries.axpy(c, &x.entries())?))
     }
 
+    fn inners(&self, vectors: &[Self]) -> Result<Vec<c64>> {
+        vectors.iter().try_for_each(|v| v.check_same("inner", self))?;
+        let vectors: Vec<_> = vectors.iter().map(Self::entries).collect();
+        Ok(Vector::inners(&self.entries(), &vectors)?)
+    }
+
+    fn add_terms(self, c: &[c64], x: &[Self]) -> Result<Self> {
+        x.iter().try_for_each(|x| self.check_same("axpy", x))?;
+        let x: Vec<_> = x.iter().map(Self::entries).collect();
+        let (spec, entries) = self.split_entries();
+        Ok(Self::with_entries(spec, entries.add_terms(c, &x)?))
+    }
+
     fn random(&self, seed: u64) -> Result<Self> {
         Ok(Self::with_entries(self.spec.clone(), self.entries().random(seed)?))
     }

@@ -129,19 +129,6 @@ impl<T: Numeric> Unary<T> for Affine<T> {
     }
 }
 
-/// `a + c·b` with fixed `c`, rounded once.
-#[derive(Clone, Copy, Debug)]
-pub struct AddScaled<T>(pub T);
-
-impl<T: Numeric> Binary<T> for AddScaled<T> {
-    type Out = T;
-    const NAME: &'static str = "add scaled";
-    #[inline(always)]
-    fn apply(self, a: T, b: T) -> T {
-        b.mul_add(self.0, a)
-    }
-}
-
 /// Real part, imaginary part or modulus of complex numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum ComplexPart {

@@ -5,6 +5,7 @@
 //! small     row-major operands that are worth no plan
 //! large     any operands: layout of the result, order of axes, walk
 //! spread    one repeated element as a slice
+//! terms     sums of any number of multiples
 //! ```
 //!
 //! Operands are taken by value. If one of them is the only owner of memory that the result would fill exactly, it is
@@ -27,10 +28,12 @@ mod large;
 mod small;
 mod spec;
 mod spread;
+mod terms;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use spec::SMALL;
+pub use terms::add_terms;
 
 use spec::ElementwiseSpec;
 use spread::{SpreadRun, spread};

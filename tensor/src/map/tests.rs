@@ -1,6 +1,6 @@
 use t4a_algebra::{Numeric, f16};
 
-use super::{map, zip};
+use super::{add_terms, map, zip};
 use crate::kernels::math::Exp;
 use crate::layout::broadcast_shapes;
 use crate::loops::kernel::{Binary, Promoted, Unary};
@@ -176,4 +176,30 @@ fn repeated_axes_are_computed_once() {
     assert_eq!(out.to_vec().unwrap(), (0..14400).map(want).collect::<Vec<_>>());
     assert_eq!(map(Square, one).unwrap().layout().strides(), [0, 0]);
     assert_eq!(column.to_vec().unwrap()[..91], *[vec![0; 90], vec![1]].concat());
+}
+
+/// Sums of multiples beside their definition, in place if the memory has one owner.
+#[test]
+fn sums_of_multiples() {
+    for x in layouts(&[3, 5]) {
+        let y = arange(&[3, 5]);
+        let required = x.to_vec().unwrap().into_iter().zip(0..).map(|(x, y)| x + 2 * y - 3 * x);
+        let required: Vec<i32> = required.collect();
+        let sum = add_terms(x.clone(), &[(2, &y), (-3, &x)]).unwrap();
+        assert_eq!(sum.to_vec().unwrap(), required);
+        assert_eq!(add_terms(y.clone(), &[]).unwrap().to_vec().unwrap(), y.to_vec().unwrap());
+    }
+    for n in [0, 1, 2047, 2048, 2049, 3 * 65_536 + 7] {
+        let x = Tensor::from_fn(&[n], |i| i as f64).unwrap();
+        let y = Tensor::from_fn(&[n], |i| (i % 19) as f64).unwrap();
+        let own = crate::copy::to_contiguous(&x).unwrap();
+        let at = own.as_ptr();
+        let sum = add_terms(own, &[(0.5, &y), (-2.0, &x)]).unwrap();
+        assert_eq!(sum.as_ptr(), at);
+        let required: Vec<f64> = (0..n).map(|i| 0.5 * (i % 19) as f64 - i as f64).collect();
+        assert_eq!(sum.to_vec().unwrap(), required);
+    }
+    let e =
+        add_terms(arange(&[2, 3]), &[(1, &arange(&[2, 3])), (1, &arange(&[3, 2]))]).unwrap_err();
+    assert!(matches!(e, crate::TensorError::ShapeMismatch { op: "add terms", .. }), "{e}");
 }

@@ -13,7 +13,7 @@ pub(super) use crate::loops::fold::LANES;
 const PER_LANE: usize = 512;
 
 /// Elements of a block.
-pub(crate) const BLOCK: usize = PER_LANE * LANES;
+const BLOCK: usize = PER_LANE * LANES;
 
 /// Reduction by `f` over all lanes; their number is a power of two.
 #[inline(always)]
@@ -105,12 +105,21 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
                 *lane = x.mul_add(f(y), *lane);
             }
         }
-        for ((lane, &x), &y) in lanes.iter_mut().zip(x_tail).zip(y_tail) {
+        // A copy: the index of the tail would keep `lanes` in memory for all rows.
+        let mut last = lanes;
+        for ((lane, &x), &y) in last.iter_mut().zip(x_tail).zip(y_tail) {
             *lane = x.mul_add(f(y), *lane);
         }
-        total = total.add(meet(lanes, T::add));
+        total = total.add(sum_of(last));
     }
     total
+}
+
+/// The sum of the lanes. As part of the loop its tree makes the compiler pair the lanes instead of keeping them in whole
+/// registers: `dot` of 2¹⁴ `f64` then takes 4.4 instead of 1.1 µs (Zen 5).
+#[inline(never)]
+fn sum_of<T: Float>(lanes: [T; LANES]) -> T {
+    meet(lanes, T::add)
 }
 
 /// Number of rows added in order before they are combined with the previous ones.

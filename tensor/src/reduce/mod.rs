@@ -38,7 +38,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use dot::dot;
+pub use dot::dots;
 pub(crate) use plan::ReducePlan;
 
 use columns::{ROWS, fold_columns};

@@ -1,4 +1,4 @@
-use super::{dot, reduce, reduced_shape};
+use super::{dots, reduce, reduced_shape};
 use crate::arg_reduce::arg_reduce;
 use crate::error::TensorError;
 use crate::kernels::fold::{All, Any, Maximum, Mean, Minimum, Prod, Sum};
@@ -233,7 +233,7 @@ fn errors_of_long_sums_grow_with_the_logarithm() {
 
 #[test]
 fn inner_products_agree_with_sums_of_products() {
-    let block = crate::nn::lanes::BLOCK;
+    let block = 1 << 14;
     let numbers = |n: usize| (0..n).map(|i| ((i * 104_729 + 5) % 97) as f64 - 48.0).collect();
     let exact = |x: &Tensor<f64>, y: &[f64]| -> f64 {
         x.to_vec().unwrap().iter().zip(y).map(|(x, y)| x * y).sum()
@@ -244,18 +244,22 @@ fn inner_products_agree_with_sums_of_products() {
         let required = exact(&x, &y);
         let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();
         let single = |x: &[f64]| Tensor::<f32>::from_vec(narrow(x), &[n]).unwrap();
-        let sum = dot(&single(&x.to_vec().unwrap()), &single(&y)).unwrap();
-        assert_eq!(sum, required, "{n}");
-        assert_eq!(dot(&x, &Tensor::from_vec(y, &[n]).unwrap()).unwrap(), required, "{n}");
+        let sum = dots(&single(&x.to_vec().unwrap()), &[&single(&y)]).unwrap();
+        assert_eq!(sum, [required], "{n}");
+        let squares = exact(&x, &x.to_vec().unwrap());
+        let y = Tensor::from_vec(y, &[n]).unwrap();
+        assert_eq!(dots(&x, &[&y, &x]).unwrap(), [required, squares], "{n}");
     }
     let y: Vec<f64> = numbers(12);
     for x in layouts(&[3, 4]) {
         let other = Tensor::from_vec(y.clone(), &[3, 4]).unwrap();
-        assert_eq!(dot(&x, &other).unwrap(), exact(&x, &y));
-        assert_eq!(dot(&other, &x).unwrap(), exact(&x, &y));
+        let squares: f64 = y.iter().map(|y| y * y).sum();
+        assert_eq!(dots(&x, &[&other]).unwrap(), [exact(&x, &y)]);
+        assert_eq!(dots(&other, &[&other, &x]).unwrap(), [squares, exact(&x, &y)]);
     }
-    let e = dot(&values(&[3, 4]), &values(&[4, 3])).unwrap_err();
+    let x = values(&[3, 4]);
+    let e = dots(&x, &[&x, &values(&[4, 3])]).unwrap_err();
     assert!(matches!(e, TensorError::ShapeMismatch { op: "dot", .. }), "{e}");
     let nan = Tensor::from_vec(vec![f64::NAN], &[1]).unwrap();
-    assert!(dot(&nan, &nan).unwrap().is_nan());
+    assert!(dots(&nan, &[&nan]).unwrap()[0].is_nan());
 }
