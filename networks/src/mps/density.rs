@@ -12,17 +12,13 @@
 //! Reference: S. White, *Density matrix formulation for quantum renormalization groups* (1992); for products of operators
 //! and states I. McCulloch, *From density-matrix renormalization group to matrix product states* (2007).
 
-use t4a_algebra::c64;
 use t4a_diff::Array;
-use t4a_structured::{
-    Bond, BondTruncation, Direction, Eigh, GradedTensor, Leg, Sector, Spec, einsum,
-};
+use t4a_structured::{BondTruncation, Direction, Eigh, GradedTensor, Sector, einsum};
 
 use super::Mps;
 use crate::error::Result;
-use crate::fill::Filler;
 use crate::mpo::Mpo;
-use crate::scalar::{constant_like, edge, unfused};
+use crate::scalar::{edge, unfused};
 
 impl<S: Sector, A: Array> Mps<S, A> {
     /// The product with bonds of the leading eigenvectors of density matrices; the centre is site 0.
@@ -64,34 +60,11 @@ fn leading<S: Sector, A: Array>(
     density: &GradedTensor<S, A>,
     truncation: BondTruncation,
 ) -> Result<GradedTensor<S, A>> {
-    let Eigh { w, v } = density.eigh()?;
-    let all = v.conj()?.permute(&[2, 0, 1], 2)?;
-    let select = last(&w, &all.spec().legs()[0], truncation)?;
-    Ok(einsum("ka,aqc->kqc", &[&constant_like(&select, all.re())?, &all])?.repartition(2)?)
-}
-
-/// The matrix `[kept, all]` that selects eigenvectors; eigenvalues of a sector are ascending.
-fn last<S: Sector, A: Array>(
-    values: &Bond<S, A>,
-    leg: &Leg<S>,
-    truncation: BondTruncation,
-) -> Result<GradedTensor<S>> {
-    let numbers = values.numbers()?;
-    let roots: Vec<Vec<f64>> = numbers
-        .iter()
-        .map(|(_, own)| own.iter().rev().map(|p| p.max(0.0).sqrt()).collect())
-        .collect();
+    // Eigenvalues of a sector are ascending: those of the negative matrix begin with the largest weight.
+    let Eigh { w, v } = density.scale(-1.0).eigh()?;
+    let root = |w: &f64| (-w).max(0.0).sqrt();
+    let roots = w.numbers()?.into_iter().map(|(_, own)| own.iter().map(root).collect());
+    let roots: Vec<Vec<f64>> = roots.collect();
     let dims = truncation.dims(&roots.iter().map(|own| &own[..]).collect::<Vec<_>>());
-    let sectors = numbers.iter().zip(&dims).filter(|&(_, &dim)| dim > 0);
-    let kept = Leg::new(sectors.map(|((sector, _), &dim)| (*sector, dim)), leg.direction())?;
-    let mut select = Filler::new(Spec::new(vec![kept, leg.dual()], S::TRIVIAL, 1)?);
-    let (mut row, mut first) = (0, 0);
-    for ((_, own), dim) in numbers.iter().zip(dims) {
-        for k in 0..dim {
-            select.add(&[row, first + own.len() - 1 - k], c64::ONE);
-            row += 1;
-        }
-        first += own.len();
-    }
-    select.finish()
+    Ok(v.leading(2, &dims)?.conj()?.permute(&[2, 0, 1], 2)?)
 }

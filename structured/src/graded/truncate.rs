@@ -196,11 +196,29 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         // `hypot` avoids overflow of the squares.
         let error = dropped.copied().fold(0.0, f64::hypot);
 
-        let cut = |tensor: &Self, axis: usize| tensor.moved(tensor.spec.restrict(axis, &dims)?);
-        let (u, vh) = (cut(&u, rows)?, cut(&vh, 0)?);
+        let (u, vh) = (u.leading(rows, &dims)?, vh.leading(0, &dims)?);
         let plan: Rearrange = crate::structural::leading(s.leg(), &dims);
         let values = one(&plan, &[s.values()])?;
         let s = Bond::of(vh.spec.legs()[0].clone(), values);
         Ok(Truncated { kept: Svd { u, s, vh }, error })
+    }
+
+    /// The first `dims[k]` states of sector k of a leg.
+    ///
+    /// # Errors
+    /// `MoveAxis`; `Invalid` if a number exceeds the dimension of its sector.
+    ///
+    /// ```
+    /// use t4a_structured::{Direction, GradedTensor, Leg, Spec, U1};
+    /// # use t4a_tensor::{DType, random::Generator};
+    /// let leg = Leg::new([(U1(0), 3), (U1(1), 2)], Direction::Out)?;
+    /// let spec = Spec::new(vec![leg.clone(), leg.dual()], U1(0), 1)?;
+    /// let x = GradedTensor::<U1>::random(spec, DType::F64, false, &Generator::new(1))?;
+    /// let part = x.leading(0, &[2, 0])?;
+    /// assert_eq!(part.spec().legs()[0], Leg::new([(U1(0), 2)], Direction::Out)?);
+    /// # Ok::<(), t4a_structured::StructuredError>(())
+    /// ```
+    pub fn leading(&self, axis: usize, dims: &[usize]) -> Result<Self> {
+        self.moved(self.spec.restrict(axis, dims)?)
     }
 }
