@@ -9,7 +9,7 @@
 use t4a_diff::Array;
 use t4a_structured::{GradedTensor, Sector, einsum};
 
-use crate::effective::{Channels, EffectiveMap};
+use crate::effective::{ChainSide, Channels, EffectiveMap};
 use crate::error::Result;
 use crate::mpo::Mpo;
 use crate::mps::Mps;
@@ -145,16 +145,16 @@ impl<S: Sector> Environments<S> {
 
     /// Site i, a left isometry, becomes part of the left.
     pub(crate) fn pass_right(&mut self, i: usize, x: &GradedTensor<S>) -> Result<()> {
-        let w = &self.channels.tensors()[i];
-        self.sides.pass_right(i, grow_left(&self.sides.left[i], x, w, &x.conj()?)?);
+        let next = self.channels.grow(ChainSide::Left, i, &self.sides.left[i], x)?;
+        self.sides.pass_right(i, next);
         Ok(())
     }
 
     /// Site i, a right isometry, becomes part of the right.
     pub(crate) fn pass_left(&mut self, i: usize, x: &GradedTensor<S>) -> Result<()> {
-        let w = &self.channels.tensors()[i];
         let [_, right] = self.sides.of(0, i);
-        self.sides.pass_left(i, grow_right(right, x, w, &x.conj()?)?);
+        let next = self.channels.grow(ChainSide::Right, i, right, x)?;
+        self.sides.pass_left(i, next);
         Ok(())
     }
 }

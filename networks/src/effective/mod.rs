@@ -12,13 +12,13 @@
 
 mod channels;
 
-use t4a_algebra::c64;
+use t4a_algebra::{c64, parallel};
 use t4a_linalg::krylov::Vector;
 use t4a_structured::{GradedTensor, Sector, einsum};
 
 pub(crate) use channels::Channels;
 
-use crate::error::Result;
+use crate::error::{NetworksError, Result};
 
 /// The operators on one side of the bond in the middle, with the labels of their legs.
 ///
@@ -41,15 +41,17 @@ struct Half<S> {
 
 /// A side of the bond in the middle.
 #[derive(Clone, Copy, Debug)]
-enum ChainSide {
+pub(crate) enum ChainSide {
     Left,
     Right,
 }
 
+/// Subscripts of a contraction, its operands, and the number of those before the tensor of the ket.
+type EffectiveTerm<S> = (String, Vec<GradedTensor<S>>, usize);
+
 /// A sum of contractions with a tensor of the ket. The result has the same structure.
 pub(crate) struct EffectiveMap<S> {
-    /// For each term the subscripts, the operands, and the number of those before the tensor.
-    terms: Vec<(String, Vec<GradedTensor<S>>, usize)>,
+    terms: Vec<EffectiveTerm<S>>,
     cost: usize,
 }
 
@@ -106,17 +108,13 @@ impl<S: Sector> EffectiveMap<S> {
             let [re, im] = [x.real_part(), x.imaginary_part()];
             return Ok(GradedTensor::from_real_imaginary(&self.apply(&re)?, &self.apply(&im)?)?);
         }
-        let mut sum: Option<GradedTensor<S>> = None;
-        for (subscripts, operands, before) in &self.terms {
+        let image = |(subscripts, operands, before): &EffectiveTerm<S>| {
             let mut all: Vec<&GradedTensor<S>> = operands.iter().collect();
             all.insert(*before, x);
-            let image = einsum(subscripts, &all)?.repartition(x.spec().rows())?;
-            sum = Some(match sum {
-                None => image,
-                Some(sum) => sum.axpy(c64::ONE, &image)?,
-            });
-        }
-        Ok(sum.unwrap_or_else(|| x.zeros_of(x.spec())))
+            Ok::<_, NetworksError>(einsum(subscripts, &all)?.repartition(x.spec().rows())?)
+        };
+        let images = concurrently(&self.terms, x.spec().len(), image)?;
+        Ok(sum(images)?.unwrap_or_else(|| x.zeros_of(x.spec())))
     }
 }
 
@@ -142,4 +140,28 @@ impl<S: Sector> Half<S> {
         half.operands.push((site, w.clone()));
         half
     }
+}
+
+/// The sum of tensors of one structure; `None` of no tensor.
+fn sum<S: Sector>(mut terms: Vec<GradedTensor<S>>) -> Result<Option<GradedTensor<S>>> {
+    if terms.is_empty() {
+        return Ok(None);
+    }
+    let rest = terms.split_off(1);
+    let first = terms.swap_remove(0);
+    Ok(Some(first.add_terms(&vec![c64::ONE; rest.len()], &rest)?))
+}
+
+/// Values of a function in the order of its arguments, concurrently if it multiplies matrices of this many entries.
+fn concurrently<T: Sync, R: Send>(
+    items: &[T],
+    entries: usize,
+    f: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let steps = entries.saturating_mul(entries.isqrt());
+    let mut values: Vec<Option<Result<R>>> = items.iter().map(|_| None).collect();
+    parallel::for_each_mut(&mut values, parallel::worthwhile_steps(steps), |i, value| {
+        *value = Some(f(&items[i]));
+    });
+    values.into_iter().flatten().collect()
 }
