@@ -10,17 +10,24 @@
 //!          terms that cross  first factors     last factors
 //!          complete          terms of the left 1
 //! ```
+//!
+//! ```text
+//! mod     parts of an operator on both sides of each bond
+//! growth  environments from these parts
+//! ```
+
+mod growth;
 
 use t4a_algebra::c64;
 use t4a_diff::Array;
 use t4a_structured::{GradedTensor, Leg, Sector, Spec, einsum};
 
-use super::{ChainSide, EffectiveMap, Half, concurrently, sum};
-use crate::environment::{grow_left, grow_right};
+use super::{ChainSide, EffectiveMap, Half, concurrently};
 use crate::error::Result;
 use crate::fill::Filler;
 use crate::mpo::Mpo;
 use crate::scalar::{constant_like, numbers};
+use growth::Composition;
 
 /// Largest deviation from a multiple of the identity, divided by it.
 const ROUNDING: f64 = 1e-15;
@@ -56,17 +63,6 @@ type BondSide<S> = DividedTerms<GradedTensor<S>, Selected<S>>;
 
 /// A site on one side of a bond.
 type SiteSide<S> = DividedTerms<SiteTerms<S>, SiteTerms<S>>;
-
-/// How the environment of a bond consists of its parts, as tensors of the operator's bond.
-#[derive(Clone, Debug)]
-struct Composition<S> {
-    /// Factors of the identity.
-    identity: Option<GradedTensor<S>>,
-    /// The channel of the terms that do not cross the bond, divided by their factor.
-    own: Option<GradedTensor<S>>,
-    /// A matrix from the channels that cross the bond, unless they are all.
-    crossing: Option<GradedTensor<S>>,
-}
 
 /// The channels of an operator, and what depends on them alone. Pairs are of the left and of the right side.
 #[derive(Clone, Debug)]
@@ -130,42 +126,6 @@ impl<S: Sector> Channels<S> {
     /// The tensors of the operator.
     pub(crate) fn tensors(&self) -> &[GradedTensor<S>] {
         &self.tensors
-    }
-
-    /// The environment of one side and site i, an isometry that becomes part of it.
-    ///
-    /// Channels whose environment is a multiple of the identity are not multiplied, and the terms that do not cross the new
-    /// bond are one matrix: 12 instead of 20 units of D³ for the spin-½ Heisenberg chain.
-    pub(crate) fn grow(
-        &self,
-        side: ChainSide,
-        i: usize,
-        environment: &GradedTensor<S>,
-        x: &GradedTensor<S>,
-    ) -> Result<GradedTensor<S>> {
-        let (place, bond) = match side {
-            ChainSide::Left => (0, i + 1),
-            ChainSide::Right => (1, i),
-        };
-        let (w, conj) = (&self.tensors[i], x.conj()?);
-        let whole = || match side {
-            ChainSide::Left => grow_left(environment, x, w, &conj),
-            ChainSide::Right => grow_right(environment, x, w, &conj),
-        };
-        let Some(composition) = &self.compositions[bond][place] else { return whole() };
-        let DividedTerms { own, crossing } = self.sites[i][place].half(side, environment)?;
-        let halves = [own.map(|half| (half, true)), crossing.map(|half| (half, false))];
-        let halves: Vec<(Half<S>, bool)> = halves.into_iter().flatten().collect();
-        let mut parts = concurrently(&halves, x.spec().len(), |(half, own)| match own {
-            true => spread(&half.between(side, "", x, &conj)?, composition.own.as_ref()),
-            false => composition.spread_crossing(half.between(side, "c", x, &conj)?),
-        })?;
-        if composition.identity.is_some() {
-            let leg = &x.spec().legs()[if place == 0 { 2 } else { 0 }];
-            let identity = GradedTensor::identity(std::slice::from_ref(leg), x.re().dtype())?;
-            parts.push(spread(&identity, composition.identity.as_ref())?);
-        }
-        sum(parts)?.map_or_else(whole, Ok)
     }
 
     /// The effective operator of the bond before a site, between environments of isometries.
@@ -234,73 +194,6 @@ impl<S: Sector> SiteSide<S> {
         let own = self.own.as_ref().map(|terms| terms.own(side, x));
         let crossing = self.crossing.as_ref().map(|terms| terms.crossing(side, x));
         Ok(DividedTerms { own: own.transpose()?, crossing: crossing.transpose()? })
-    }
-}
-
-impl<S: Sector> Composition<S> {
-    /// `known` are multiples of the identity, `factors` those of the channels of the terms that do not cross the bond.
-    fn new(
-        leg: &Leg<S>,
-        known: &Multiples,
-        factors: &Multiples,
-        crossing: Option<&Selected<S>>,
-        like: &GradedTensor<S>,
-    ) -> Result<Option<Self>> {
-        let own: Vec<bool> = factors.iter().map(|x| x.is_some_and(|x| x != 0.0)).collect();
-        let number = own.iter().filter(|&&own| own).count();
-        let overlap = own.iter().zip(known).any(|(&own, known)| own && known.is_some());
-        if S::FERMIONIC || number > 1 || overlap {
-            return Ok(None);
-        }
-        let inverse = factors.iter().map(|x| x.filter(|&x| x != 0.0).map(|x| 1.0 / x)).collect();
-        let selection = crossing.and_then(|channels| channels.matrix.as_ref());
-        Ok(Some(Self {
-            identity: vector(leg, known, like)?,
-            own: vector(leg, &inverse, like)?,
-            crossing: selection.map(GradedTensor::conj).transpose()?,
-        }))
-    }
-
-    /// The channels `[ket, operator, bra]` that cross the bond, among all.
-    fn spread_crossing(&self, x: GradedTensor<S>) -> Result<GradedTensor<S>> {
-        let x = match &self.crossing {
-            None => x,
-            Some(matrix) => einsum("mcn,vc->mvn", &[&x, matrix])?,
-        };
-        Ok(x.repartition(2)?)
-    }
-}
-
-/// A matrix `[ket, bra]` times factors of the channels, as `[ket, operator, bra]`.
-fn spread<S: Sector>(
-    x: &GradedTensor<S>,
-    factors: Option<&GradedTensor<S>>,
-) -> Result<GradedTensor<S>> {
-    match factors {
-        Some(factors) => Ok(einsum("mn,v->mvn", &[x, factors])?.repartition(2)?),
-        None => unreachable!("terms without a channel"),
-    }
-}
-
-impl<S: Sector> Half<S> {
-    /// The operators between an isometry and its conjugate; `c` are the labels of the bond in the middle.
-    fn between(
-        &self,
-        side: ChainSide,
-        c: &str,
-        x: &GradedTensor<S>,
-        conj: &GradedTensor<S>,
-    ) -> Result<GradedTensor<S>> {
-        let out = self.output;
-        let (ket, bra, result) = match side {
-            ChainSide::Left => ("kpm", format!("{out}n"), format!("m{c}n")),
-            ChainSide::Right => ("kqm", format!("b{out}"), format!("k{c}b")),
-        };
-        let labels = self.operands.iter().map(|&(labels, _)| labels);
-        let labels: Vec<&str> = labels.chain([ket, &bra]).collect();
-        let operands = self.operands.iter().map(|(_, x)| x).chain([x, conj]);
-        let subscripts = format!("{}->{result}", labels.join(","));
-        Ok(einsum(&subscripts, &operands.collect::<Vec<_>>())?)
     }
 }
 
@@ -513,7 +406,7 @@ mod tests {
     use t4a_tensor::random::Generator;
 
     use super::*;
-    use crate::environment::{Environments, left_edge, right_edge};
+    use crate::environment::{Environments, grow_left, grow_right, left_edge, right_edge};
     use crate::mps::Mps;
     use crate::scalar::norm;
     use crate::sites::{self, Sites};
