@@ -13,7 +13,7 @@ use super::{Channels, DividedTerms, Multiples, Selected, vector};
 use crate::environment::{grow_left, grow_right};
 use crate::error::Result;
 
-/// How the environment of a bond consists of its parts, as tensors of the operator's bond.
+/// The parts of the environment of a bond, as tensors of the operator's bond.
 #[derive(Clone, Debug)]
 pub(super) struct Composition<S> {
     /// Factors of the identity.
