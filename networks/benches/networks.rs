@@ -12,7 +12,7 @@
 //! rows, with one thread and two. Each pair of sites has four applications of the effective operator, also where it has
 //! converged, and the same number of them in TeNPy. `peers/table.py` runs the rows in turns with TeNPy.
 //!
-//! Floor, D = 256 and one thread: singular value decompositions take half of a sweep, as long as those of LAPACK;
+//! Floor, D = 256 and one thread: singular value decompositions take three fifths of a sweep, as long as those of LAPACK;
 //! applications take a fifth, three quarters of it in matrix products.
 
 use t4a_algebra::parallel;
