@@ -155,3 +155,4 @@ pub use error::{LinalgError, Result};
 pub use permutation::Permutation;
 pub use scalar::LinalgScalar;
 pub use table::{Linalg, MatrixOp};
+pub use threads::undivided;

@@ -8,6 +8,9 @@
 //! (f64, AVX-512, one thread, n = 400, 600, 1000): QR 1.34, 1.15, 1.21; SVD 1.28, 1.25, 1.15; `eigh` 1.03, 1.01,
 //! 0.91.
 //!
+//! A caller that distributes matrices over threads itself computes each of them [`undivided`]: several parts on one thread
+//! are handed over to a pool of one, which the other threads then compete with.
+//!
 //! The pools are private. A waiting rayon worker executes other tasks of its pool. In a pool shared with the user
 //! these could be any tasks, including ones that need a lock held by the waiting thread, nested until the stack
 //! overflows. One factorisation at a time uses the pool of several threads.
@@ -15,6 +18,7 @@
 //! A forked process has none of the threads of its parent, and locks held at the fork are never released: each
 //! process has its own pools.
 
+use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard};
 
@@ -67,12 +71,43 @@ impl Work {
 
     /// Number of parts of one matrix for this number of threads.
     pub(crate) fn parts(self, threads: usize) -> usize {
+        if UNDIVIDED.get() {
+            return 1;
+        }
         match (self.cut, self.flops) {
             (Division::Columns, COLUMNS_FROM..) => threads.min(most()),
             (Division::Sums, SUMS_FROM..) => parts(),
             _ => 1,
         }
     }
+}
+
+thread_local! {
+    /// True while this thread is in [`undivided`].
+    static UNDIVIDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, in which every factorisation has one part, whatever its size, and uses this thread alone. For callers that
+/// distribute matrices over threads. Rounding then differs from that of large matrices outside, but does not depend on
+/// the number of threads either.
+///
+/// ```
+/// use t4a_linalg::eigh::eigh;
+/// use t4a_tensor::Tensor;
+/// let a = Tensor::<f64>::from_vec(vec![2.0, 1.0, 1.0, 2.0], &[2, 2])?;
+/// let values = t4a_linalg::undivided(|| eigh(&a))?.values.to_vec()?;
+/// assert!((values[0] - 1.0).abs() < 1e-14 && (values[1] - 3.0).abs() < 1e-14);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
+pub fn undivided<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            UNDIVIDED.set(self.0);
+        }
+    }
+    let _restore = Restore(UNDIVIDED.replace(true));
+    work()
 }
 
 /// Thread pools of one process.

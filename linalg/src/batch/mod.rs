@@ -312,19 +312,21 @@ pub(crate) fn run<J: ResultSlot, S>(
         }
         Ok(())
     };
+    // Parts of a matrix on one thread, as this thread requires them.
+    let alone = work.parts(1);
     let few = !parallel::worthwhile(work.flops().saturating_mul(count), COST);
     let mut path = Path::LinalgSequential;
     if count == 0 {
         path = Path::Empty;
     } else if few || (count == 1 && work.parts(threads) == 1) {
-        with_threads(work.parts(1), 1, |par| sequence(0, &mut slots, codes, par))?;
+        with_threads(alone, 1, |par| sequence(0, &mut slots, codes, par))?;
     } else if count >= threads || work.parts(threads) == 1 {
         // Four groups per thread balance matrices that converge at different rates.
         let group = count.div_ceil(4 * threads);
         let groups = slots.chunks_mut(group).zip(codes.chunks_mut(group));
         let mut groups: Vec<_> = groups.map(|group| (group, Ok(()))).collect();
         parallel::for_each_mut(&mut groups, true, |g, ((slots, codes), result)| {
-            *result = with_threads(work.parts(1), 1, |par| sequence(g * group, slots, codes, par));
+            *result = with_threads(alone, 1, |par| sequence(g * group, slots, codes, par));
         });
         groups.into_iter().try_for_each(|(_, result)| result)?;
     } else {

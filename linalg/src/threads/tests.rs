@@ -4,7 +4,7 @@ use t4a_algebra::Real;
 use t4a_algebra::parallel::{set_threads, threads};
 use t4a_tensor::Tensor;
 
-use super::lock;
+use super::{Work, lock, undivided};
 use crate::cholesky::cholesky;
 use crate::eig::eig;
 use crate::eigh::{eigh, eigvalsh};
@@ -117,6 +117,32 @@ fn values_of_330_do_not_depend_on_the_number_of_threads() {
     for count in [2, 7] {
         assert!(of(count) == first, "{count} threads");
     }
+    set_threads(before);
+}
+
+/// One part is the same on any number of threads, also for batches, and the state ends with the call.
+#[test]
+fn undivided_factors_do_not_depend_on_the_number_of_threads() {
+    let _guard = lock(&COUNTS);
+    let before = threads();
+    let a = random::<f64>(7, &[3, 330, 330]);
+    let qr_of = || bits(&qr(&a, Columns::Thin).unwrap().q);
+    let work = Work::sums(usize::MAX);
+    let of = |count| {
+        set_threads(count);
+        undivided(|| {
+            assert_eq!((work.parts(1), work.parts(count)), (1, 1));
+            qr_of()
+        })
+    };
+    let first = of(1);
+    for count in [2, 7] {
+        assert!(of(count) == first, "{count} threads");
+    }
+    assert!(work.parts(2) > 1);
+    assert!(qr_of() != first, "four parts round in another way");
+    let failed = std::panic::catch_unwind(|| undivided(|| panic!("test")));
+    assert!(failed.is_err() && work.parts(2) > 1);
     set_threads(before);
 }
 

@@ -8,7 +8,7 @@ use t4a_algebra::parallel;
 use t4a_diff::array::Kernel;
 use t4a_diff::{Array, Cotangents, Eager, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
 use t4a_linalg::operation::PartKind;
-use t4a_linalg::{Linalg, LinalgError, MatrixOp};
+use t4a_linalg::{Linalg, LinalgError, MatrixOp, undivided};
 
 use super::{check, kernels_of, shared};
 use crate::error::{Result, StructuredError};
@@ -210,12 +210,18 @@ impl Operation for ByMatrix {
         order.sort_by_key(|&k| cmp::Reverse(steps(k)));
         let mut parts: Vec<(usize, Result<Outcome<Eager>, LinalgError>)> =
             order.into_iter().map(|k| (k, Ok(Outcome::new(Vec::new())))).collect();
-        let one = |(k, part): &mut (usize, Result<_, _>)| *part = op.forward(&all[*k], &untracked);
-        // A matrix with most of the work uses all threads, the others one each.
+        // Results are copied to row-major order by the thread that computed them.
+        let one = |(k, part): &mut (usize, Result<_, _>)| {
+            let flat = |x: &Eager| x.reshape(&[x.shape().iter().product()]);
+            *part = op
+                .forward(&all[*k], &untracked)
+                .map(|out: Outcome<Eager>| Outcome::new(out.results.iter().map(flat).collect()));
+        };
+        // A matrix with most of the work uses all threads, the others one each, on any number of threads.
         let large = parts.iter().take_while(|(k, _)| steps(*k) / 2 > total / 3).count();
         let (large, small) = parts.split_at_mut(large);
         large.iter_mut().for_each(one);
-        parallel::for_each_mut(small, total > FEW_STEPS, |_, part| one(part));
+        parallel::for_each_mut(small, total > FEW_STEPS, |_, part| undivided(|| one(part)));
         parts.sort_by_key(|&(k, _)| k);
         let parts = parts.into_iter().map(|(_, part)| part).collect::<Result<Vec<_>, _>>()?;
         Ok(self.join(inputs[0].float(), &parts))
