@@ -10,24 +10,24 @@ use t4a_tensor::index::{Reduction, Span};
 use t4a_tensor::kernels::compare::Logic;
 use t4a_tensor::map::add_terms;
 use t4a_tensor::reduce::dots;
-use t4a_tensor::{AnyTensor, DType, Result, Tensor};
+use t4a_tensor::{AnyTensor, DType, Result};
 
 use super::{Array, Dual, Flags, Integers, Shape};
 use crate::operation::{Operation, Outcome, Value};
 
 /// `x + Σ c y`, in place if x has one owner.
-fn add_scaled<T: Element + Numeric>(x: AnyTensor, terms: &[(f64, &Eager)]) -> Result<AnyTensor> {
-    let typed = |&(c, y): &(f64, &Eager)| Ok((T::from_f64(c), y.tensor()?.clone().into_typed()?));
-    let terms = terms.iter().map(typed).collect::<Result<Vec<(T, Tensor<T>)>>>()?;
-    let terms: Vec<(T, &Tensor<T>)> = terms.iter().map(|(c, y)| (*c, y)).collect();
-    Ok(add_terms(x.into_typed::<T>()?, &terms)?.into())
+fn add_scaled<'a, T: Element + Numeric>(
+    x: AnyTensor,
+    terms: impl Iterator<Item = &'a (f64, &'a Eager)>,
+) -> Result<AnyTensor> {
+    let terms = terms.map(|&(c, y)| Ok((T::from_f64(c), y.tensor()?.typed()?)));
+    Ok(add_terms(x.into_typed::<T>()?, &terms.collect::<Result<Vec<_>>>()?)?.into())
 }
 
 /// `Σ x y` for each y.
 fn products<T: Element + Float + Into<f64>>(x: &Eager, others: &[&Eager]) -> Result<Vec<f64>> {
-    let typed = |y: &&Eager| y.tensor()?.clone().into_typed::<T>();
-    let others = others.iter().map(typed).collect::<Result<Vec<_>>>()?;
-    dots(x.tensor()?.typed()?, &others.iter().collect::<Vec<_>>())
+    let others = others.iter().map(|y| y.tensor()?.typed::<T>());
+    dots(x.tensor()?.typed()?, &others.collect::<Result<Vec<_>>>()?)
 }
 
 /// Kind of the elements of an [`Eager`] tensor.
@@ -173,11 +173,11 @@ impl Array for Eager {
         self.0.and_then(|x| x.add(y.0.clone()?)).into()
     }
     fn plus_terms(self, terms: &[(f64, &Self)]) -> Self {
+        let mut terms = terms.iter().filter(|&&(c, _)| c != 0.0);
         let sum = |x: AnyTensor| match x.dtype() {
             DType::F64 => add_scaled::<f64>(x, terms),
             DType::F32 => add_scaled::<f32>(x, terms),
             _ => terms
-                .iter()
                 .try_fold(x, |x, &(c, y)| x.add(y.tensor()?.clone().mul_scalar(Number::Float(c))?)),
         };
         self.0.and_then(sum).into()

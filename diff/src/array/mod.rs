@@ -257,7 +257,7 @@ pub trait Array: Clone + Debug + Sized + 'static {
     fn plus(self, y: &Self) -> Self {
         self.add(y)
     }
-    /// `x + Σ cᵢ yᵢ`, in the order of the terms; in place if x is the only owner of its memory.
+    /// `x + Σ cᵢ yᵢ` over the terms with `cᵢ ≠ 0`, in their order; in place if x is the only owner of its memory.
     fn plus_terms(self, terms: &[(f64, &Self)]) -> Self {
         terms.iter().fold(self, |sum, &(c, y)| match c {
             0.0 => sum,

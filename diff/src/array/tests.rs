@@ -186,6 +186,8 @@ fn linear_combinations_and_inner_products() {
         assert_eq!(x.dots(&[&y, &x]).unwrap(), [2.5, 55.0], "{dtype:?}");
         assert_eq!(x.dots(&[]).unwrap(), [0.0; 0]);
         assert_eq!(elements(&x.clone().plus_terms(&[])), elements(&x));
+        let infinite = y.scale(f64::INFINITY);
+        assert_eq!(elements(&x.clone().plus_terms(&[(0.0, &infinite)])), elements(&x));
         // Arrays of dual numbers have the definitions.
         let (x, y) = (Dual::new(x.clone(), y.clone()), Dual::new(y, x));
         let sum = x.clone().plus_terms(&[(2.0, &y), (0.0, &x), (1.0, &x)]);
