@@ -30,6 +30,11 @@ pub struct ByMatrix {
 /// Multiply-adds below which one thread executes all factorisations.
 const FEW_STEPS: usize = 1 << 17;
 
+/// The elements in row-major order.
+fn flat<A: Array>(x: &A) -> A {
+    x.reshape(&[x.shape().iter().product()])
+}
+
 impl ByMatrix {
     fn linalg(&self) -> Linalg {
         Linalg { op: self.op, complex: self.complex }
@@ -79,11 +84,8 @@ impl ByMatrix {
     /// Concatenates the results of all matrices.
     fn join<A: Array>(&self, like: &A, parts: &[Outcome<A>]) -> Outcome<A> {
         let array = |(k, i): (usize, usize)| {
-            let flat = |&place: &u32| {
-                let x = &parts[place as usize].results[k];
-                x.reshape(&[x.shape().iter().product()])
-            };
-            let all: Vec<A> = self.plan.orders()[i].iter().map(flat).collect();
+            let part = |&place: &u32| flat(&parts[place as usize].results[k]);
+            let all: Vec<A> = self.plan.orders()[i].iter().map(part).collect();
             if all.is_empty() { like.full(&[0], 0.0) } else { A::cat(&all, 0) }
         };
         Outcome::new(self.arrays().into_iter().enumerate().map(array).collect())
@@ -212,7 +214,6 @@ impl Operation for ByMatrix {
             order.into_iter().map(|k| (k, Ok(Outcome::new(Vec::new())))).collect();
         // Results are copied to row-major order by the thread that computed them.
         let one = |(k, part): &mut (usize, Result<_, _>)| {
-            let flat = |x: &Eager| x.reshape(&[x.shape().iter().product()]);
             *part = op
                 .forward(&all[*k], &untracked)
                 .map(|out: Outcome<Eager>| Outcome::new(out.results.iter().map(flat).collect()));

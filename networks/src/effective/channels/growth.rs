@@ -72,13 +72,12 @@ impl<S: Sector> Composition<S> {
         crossing: Option<&Selected<S>>,
         like: &GradedTensor<S>,
     ) -> Result<Option<Self>> {
-        let own: Vec<bool> = factors.iter().map(|x| x.is_some_and(|x| x != 0.0)).collect();
-        let number = own.iter().filter(|&&own| own).count();
-        let overlap = own.iter().zip(known).any(|(&own, known)| own && known.is_some());
-        if S::FERMIONIC || number > 1 || overlap {
+        let inverse = factors.iter().map(|x| x.filter(|&x| x != 0.0).map(|x| 1.0 / x));
+        let inverse: Multiples = inverse.collect();
+        let overlap = inverse.iter().zip(known).any(|(own, known)| own.and(*known).is_some());
+        if S::FERMIONIC || overlap || inverse.iter().flatten().count() > 1 {
             return Ok(None);
         }
-        let inverse = factors.iter().map(|x| x.filter(|&x| x != 0.0).map(|x| 1.0 / x)).collect();
         let selection = crossing.and_then(|channels| channels.matrix.as_ref());
         Ok(Some(Self {
             identity: vector(leg, known, like)?,
