@@ -101,7 +101,9 @@ pub(crate) fn of_tensor(error: &TensorError) -> Status {
 pub(crate) fn of_linalg(error: &LinalgError) -> Status {
     match error {
         LinalgError::Tensor(error) => of_tensor(error),
-        LinalgError::NotMatrix { .. } | LinalgError::NotSquare { .. } => Status::Shape,
+        LinalgError::NotMatrix { .. }
+        | LinalgError::NotSquare { .. }
+        | LinalgError::BatchMismatch { .. } => Status::Shape,
         LinalgError::SecondOrderAtTie { .. }
         | LinalgError::SplitTie { .. }
         | LinalgError::GaugeIllDefined { .. } => Status::Gauge,

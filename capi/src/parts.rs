@@ -1,7 +1,7 @@
 //! Complex tensors of callers are pairs of real operands in the engine, real part first. Operations on structured
 //! tensors take and return the parts as separate tensors.
 
-use t4a_diff::Meta;
+use t4a_diff::{Meta, Operation};
 use t4a_operations::AnyOperation;
 use t4a_tensor::layout::Layout;
 use t4a_tensor::{AnyTensor, DType};
@@ -85,19 +85,29 @@ fn own_results(op: &AnyOperation) -> Groups {
 fn operands_of(op: &AnyOperation, tensors: usize) -> Groups {
     match op {
         AnyOperation::Jvp(_) | AnyOperation::Vjp(_) => operands(op, 0),
-        op if on_pairs(op) => vec![2; tensors],
-        _ => vec![1; tensors],
+        op => {
+            let group = 1 + u8::from(on_pairs(op));
+            let known = op.arity().map(|[operands, _]| operands / usize::from(group));
+            vec![group; known.unwrap_or(tensors)]
+        }
     }
 }
 
 /// Groups of results for this number of tensors of the caller.
 fn results_of(op: &AnyOperation, tensors: usize) -> Groups {
     let mut groups = own_results(op);
-    groups.resize(tensors.max(groups.len()), 1);
+    let own: usize = groups.iter().map(|&group| usize::from(group)).sum();
+    let known = op.arity().map(|[_, results]| groups.len() + results.saturating_sub(own));
+    groups.resize(known.unwrap_or(tensors.max(groups.len())), 1);
     groups
 }
 
-fn spread(mask: &[bool], groups: &[u8], what: &str) -> Result<Vec<bool>, Failure> {
+fn spread(
+    op: &AnyOperation,
+    mask: &[bool],
+    groups: &[u8],
+    what: &str,
+) -> Result<Vec<bool>, Failure> {
     match mask.len() == groups.len() {
         true => Ok(mask
             .iter()
@@ -106,19 +116,19 @@ fn spread(mask: &[bool], groups: &[u8], what: &str) -> Result<Vec<bool>, Failure
             .collect()),
         false => {
             let (given, has) = (mask.len(), groups.len());
-            Err(Failure::argument(format!("{given} flags for {has} {what}")))
+            Err(Failure::argument(format!("{}: {given} flags for {has} {what}", op.name())))
         }
     }
 }
 
 /// Expands flags of the caller's operands to arrays.
 pub(crate) fn operand_flags(op: &AnyOperation, mask: &[bool]) -> Result<Vec<bool>, Failure> {
-    spread(mask, &operands_of(op, mask.len()), "operands")
+    spread(op, mask, &operands_of(op, mask.len()), "operands")
 }
 
 /// Expands flags of the caller's results to arrays.
 pub(crate) fn result_flags(op: &AnyOperation, mask: &[bool]) -> Result<Vec<bool>, Failure> {
-    spread(mask, &results_of(op, mask.len()), "results")
+    spread(op, mask, &results_of(op, mask.len()), "results")
 }
 
 /// Real and imaginary part of a complex tensor as views; other tensors unchanged.

@@ -40,6 +40,24 @@ pub enum LinalgError {
         /// Given shape.
         shape: Vec<usize>,
     },
+    /// Operands have different batches.
+    #[error(
+        "{op}: the batches of shapes {lhs:?} and {rhs:?} differ in axis {axis}, {required} are required",
+        lhs = short(.lhs),
+        rhs = short(.rhs)
+    )]
+    BatchMismatch {
+        /// Name of the operation.
+        op: &'static str,
+        /// Shape of one operand.
+        lhs: Vec<usize>,
+        /// Shape of the other operand.
+        rhs: Vec<usize>,
+        /// First axis in which the batches differ; negative if it is counted from the last one.
+        axis: isize,
+        /// Required relation of the batches.
+        required: &'static str,
+    },
     /// The input contains NaN or ∞.
     #[error(
         "{op}: matrix {batch} has an element that is NaN or infinite; `linalg::status` continues with the others"
@@ -208,6 +226,7 @@ impl LinalgError {
             Self::Tensor(_) | Self::Krylov(_) => {}
             Self::NotMatrix { op, .. }
             | Self::NotSquare { op, .. }
+            | Self::BatchMismatch { op, .. }
             | Self::NonFinite { op, .. }
             | Self::NonPositivePivot { op, .. }
             | Self::Singular { op, .. }
@@ -225,12 +244,23 @@ impl LinalgError {
         self
     }
 
+    /// Error for shapes `[…, m, n]` with unequal batches.
+    pub(crate) fn unequal_batches(op: &'static str, lhs: &[usize], rhs: &[usize]) -> Self {
+        let batch = |shape: &[usize]| shape[..shape.len().saturating_sub(2)].to_vec();
+        let (x, y) = (batch(lhs), batch(rhs));
+        let axis = (0..x.len().max(y.len())).find(|&i| x.get(i) != y.get(i)).unwrap_or(0) as isize;
+        let (lhs, rhs) = (lhs.to_vec(), rhs.to_vec());
+        Self::BatchMismatch { op, lhs, rhs, axis, required: "equal batches" }
+    }
+
     /// Index of the failed matrix in the batch; `None` if the error does not concern a single matrix.
     pub fn batch(&self) -> Option<usize> {
         match self {
-            Self::Tensor(_) | Self::Krylov(_) | Self::NotMatrix { .. } | Self::NotSquare { .. } => {
-                None
-            }
+            Self::Tensor(_)
+            | Self::Krylov(_)
+            | Self::NotMatrix { .. }
+            | Self::NotSquare { .. }
+            | Self::BatchMismatch { .. } => None,
             Self::NonFinite { batch, .. }
             | Self::NonPositivePivot { batch, .. }
             | Self::Singular { batch, .. }

@@ -119,6 +119,10 @@ impl Operation for Attention {
         if self.mask() == Some(operand) { Kind::Flags } else { Kind::Float }
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([self.count(), 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         if inputs.len() != self.count() {

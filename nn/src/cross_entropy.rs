@@ -26,6 +26,10 @@ impl Operation for CrossEntropy {
         if operand == 1 { Kind::Integers } else { Kind::Float }
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([2, 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         let [x, targets] = operands(op, inputs)?;

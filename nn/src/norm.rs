@@ -165,6 +165,10 @@ impl Operation for RmsNorm {
         "rms_norm"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([2, 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let [x, gamma] = operands(self.name(), inputs)?;
         results(self.name(), x, &[gamma])

@@ -42,6 +42,10 @@ impl Operation for Softmax {
         "softmax"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([1, 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         results(self.name(), inputs, self.axis)
     }
@@ -83,6 +87,10 @@ impl Operation for LogSoftmax {
 
     fn name(&self) -> &'static str {
         "log_softmax"
+    }
+
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([1, 1])
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {

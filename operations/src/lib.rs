@@ -253,6 +253,10 @@ impl Operation for AnyOperation {
         held!(self, op => op.kind(operand))
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        held!(self, op => op.arity())
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {
         held!(self, op => Ok(op.results(inputs)?))
     }

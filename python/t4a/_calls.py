@@ -38,10 +38,28 @@ def joint(names):
     return "complex128" if any(name in ("complex128", "float64") for name in names) else "complex64"
 
 
-def caller(apply, asarray, name_of, cast, kind=None, detach=None, number=lambda x: x):
-    """The function `call`, from `apply(op, *arrays)`, which returns a list of arrays. `name_of(dtype)` is the name of a dtype,
-    `kind` that of results of kept calls (None: nothing is kept), `detach` removes an array from the tape, and `number`
-    converts an array without axes to a number."""
+def converter(asarray, name_of, of_number):
+    """The conversion of operands to a tuple of arrays. Numbers of Python take the dtype of the first array of floats, with
+    its precision if they are complex and it is real, as in NumPy and PyTorch. `of_number(x, name, like)` is an array of a number
+    with the dtype of this name, on the device of the array `like`; None: numbers are converted alone."""
+
+    def arrays(operands):
+        if of_number is None or not any(type(x) in (int, float, complex) for x in operands):
+            return tuple(map(asarray, operands))
+        found = [None if type(x) in (int, float, complex) else asarray(x) for x in operands]
+        names = ((x, name_of(x.dtype)) for x in found if x is not None)
+        like, name = next(((x, name) for x, name in names if name.startswith(("float", "bfloat", "complex"))), (None, None))
+        own = {"float64": "complex128", "float32": "complex64"}
+        of = lambda x: asarray(x) if like is None else of_number(x, own.get(name, name) if type(x) is complex else name, like)
+        return tuple(of(x) if array is None else array for x, array in zip(operands, found))
+
+    return arrays
+
+
+def caller(apply, arrays, name_of, cast, kind=None, detach=None, number=lambda x: x):
+    """The function `call`, from `apply(op, *arrays)`, which returns a list of arrays, and a conversion of operands as by
+    `converter`. `name_of(dtype)` is the name of a dtype, `kind` that of results of kept calls (None: nothing is kept), `detach`
+    removes an array from the tape, and `number` converts an array without axes to a number."""
 
     def run(call, operands):
         op, single, insert, drop, constant = call
@@ -57,7 +75,7 @@ def caller(apply, asarray, name_of, cast, kind=None, detach=None, number=lambda 
         return results[0] if single else tuple(results)
 
     def plan_and_run(plan, operands, *options):
-        operands = tuple(map(asarray, operands))
+        operands = arrays(operands)
         names = [known_name_of(x.dtype) for x in operands]
         common = joint(names)
         own = common is None or all(name == common for name in names)

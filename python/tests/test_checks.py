@@ -15,6 +15,10 @@ E = np.eye(3)
 VECTOR, NUMBER = np.ones(3), np.float64(1)
 SYMMETRIC = np.ones(functions.SQUARE.size)
 CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
+PRODUCT, COMPLEX_PRODUCT = (
+    t4a.Op.einsum([[1, 2], [2, 3]], [(3, 3)] * 2, [1, 3], dtype=name) for name in ("float64", "complex128")
+)
+SVD = t4a._plans.svd([(3, 3)], ["complex128"], False, t4a._plans.ties(True, None, None, False)).op
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,16 @@ CHAIN = np.ones((1, 2, 3)), np.ones((3, 3))
         (lambda: t4a.Op.einsum([[1]], [(3,)], []).batch(-1, [True]), "size=-1: an integer of at least 0"),
         (lambda: tn.log_partition(*CHAIN, [9]), "log_partition: sequence 0: a length between 1 and 2"),
         (lambda: tn.marginals(*CHAIN, [9]), "marginals: sequence 0: a length between 1 and 2"),
+        *((lambda f=f: PRODUCT.jvp([True] * f), f"einsum: {f} flags for 2 operands") for f in (0, 1, 3)),
+        (lambda: PRODUCT.vjp([True], [True]), "einsum: 1 flags for 2 operands"),
+        (lambda: PRODUCT.vjp([True, True], [True, True]), "einsum: 2 flags for 1 results"),
+        (lambda: PRODUCT.vjp_of_results([], [True, True]), "einsum: 0 flags for 1 results"),
+        (lambda: PRODUCT.batch(2, [True]), "einsum: 1 flags for 2 operands"),
+        (lambda: COMPLEX_PRODUCT.vjp([True], [True] * 4), "einsum: 4 flags for 2 operands"),
+        (lambda: PRODUCT.vjp([True], [True, False]).jvp([True]), "vjp: 1 flags for 3 operands"),
+        (lambda: t4a.Op.of({"softmax": {"axis": 0}}).vjp([True], [True, True]), "softmax: 2 flags for 1 operands"),
+        (lambda: SVD.vjp([True], [True]), "svd: 1 flags for 3 results"),
+        (lambda: SVD.jvp([True, True]), "svd: 2 flags for 1 operands"),
         (lambda: Spec([Leg({0: 1})], 0.5), "rows=0.5: an integer"),
         (lambda: Spec([Leg({0: 1})], 1, 0.5), "flux=0.5: an integer"),
         (lambda: tn.graded_contract(SYMMETRIC, SYMMETRIC, (functions.SQUARE,) * 2, ((1.0,), (0,))), "axes[0]=1.0: an integer"),
@@ -149,6 +163,60 @@ def test_shapes(call, name):
 def test_dtypes(call, name):
     with pytest.raises(t4a.DtypeError, match=f"^{name}: "):
         call()
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize(
+    "name, call, shapes, axis",
+    [
+        ("solve", tn.solve, ((3, 4, 4), (4, 4, 2)), 0),
+        ("solve", tn.solve, ((2, 3, 4, 4), (2, 5, 4, 2)), 1),
+        ("solve", tn.solve, ((3, 4, 4), (4, 2)), 0),
+        ("solve", tn.solve, ((4, 4), (3, 4, 2)), 0),
+        ("solve_triangular", tn.solve_triangular, ((2, 3, 4, 4), (2, 4, 4, 2)), 1),
+        ("lstsq", tn.lstsq, ((3, 4, 2), (4, 4, 2)), 0),
+        ("lyapunov_positive", tn.lyapunov_positive, ((3, 4, 4), (5, 4, 4)), 0),
+    ],
+)
+def test_unequal_batches(name, call, shapes, axis, kind):
+    one, two = (str(list(shape)) for shape in shapes)
+    text = f"{name}: the batches of shapes {one} and {two} differ in axis {axis}, equal batches are required"
+    with pytest.raises(t4a.ShapeError, match=f"^{re.escape(text)}$"):
+        call(*(np.ones(shape, kind) for shape in shapes))
+
+
+def numpy():
+    return tn, lambda x: x
+
+
+@pytest.mark.parametrize("framework", ["numpy", "pytorch", "jax"])
+def test_numbers_of_python_take_the_dtype_of_other_operands(framework):
+    t, array = globals()[framework]()
+    for kind, number, expected in (
+        ("float32", 2, "float32"),
+        ("float32", 0.1, "float32"),
+        ("float32", 0.1 + 1j, "complex64"),
+        ("float16", 0.5, "float16"),
+        ("complex64", 0.1, "complex64"),
+    ):
+        x = np.array([1, 3], kind)
+        for subscripts, operands in ((",i->i", (number, array(x))), ("i,->i", (array(x), number))):
+            found = t.einsum(subscripts, *operands)
+            assert str(found.dtype).removeprefix("torch.") == expected
+            np.testing.assert_array_equal(np.asarray(found), x * np.array(number, expected))
+    best, where = t.argmax_einsum("i,->", array(np.array([1, 3], "float32")), 2)
+    assert float(best) == 5 and int(where["i"]) == 1
+    # Arrays, also without axes, keep theirs.
+    with pytest.raises(t4a.DtypeError, match="float64|float16"):
+        t.einsum(",i->i", array(np.array(2, "float16")), array(np.ones(2, "float32")))
+
+
+def test_numbers_of_python_with_all_digits():
+    for framework in (numpy, pytorch):
+        t, array = framework()
+        assert float(t.einsum(",->", array(np.array(1.0)), 0.1)) == 0.1
+    with pytest.raises(t4a.DtypeError):
+        tn.einsum(",i->i", 2.0, np.ones(2, int))
 
 
 def test_errors_name_options_of_python():

@@ -243,6 +243,10 @@ impl<M: Monoid> Operation for AssociativeScan<M> {
         "associative_scan"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([self.monoid.arrays(); 2])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         operand::count(op, inputs, self.monoid.arrays())?;

@@ -148,6 +148,10 @@ impl Operation for Cumulative {
         self.kind.name()
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([1 + usize::from(self.complex); 2])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         if self.complex && !matches!(self.kind, Running::Sum | Running::Product) {

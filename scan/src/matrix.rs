@@ -74,6 +74,10 @@ impl Operation for MatrixRecurrence {
         "matrix_recurrence"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([2 + usize::from(self.initial), 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         operand::count(op, inputs, 2 + self.initial as usize)?;

@@ -153,6 +153,10 @@ impl Operation for LinearRecurrence {
         "linear_recurrence"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([(2 + usize::from(self.initial)) * self.parts(), self.parts()])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let (op, p) = (self.name(), self.parts());
         operand::count(op, inputs, (2 + self.initial as usize) * p)?;

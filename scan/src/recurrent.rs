@@ -128,6 +128,10 @@ impl Operation for Recurrent {
         }
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([self.count(), self.cell.states()])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         operand::count(op, inputs, self.count())?;

@@ -107,6 +107,12 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         Kind::Float
     }
 
+    /// Numbers of operands and of results, index arrays not counted; `None` if the operands determine them. Derivatives
+    /// check the lengths of their flags by it. The default is `None`.
+    fn arity(&self) -> Option<[usize; 2]> {
+        None
+    }
+
     /// Shapes and dtypes of the results, for operands of the [right kinds](Operation::kind); [`checked_results`]
     /// accepts others.
     ///

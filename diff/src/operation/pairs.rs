@@ -224,6 +224,10 @@ impl<O: Operation> Operation for Pairs<O> {
         self.op.name()
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        self.op.arity().map(|counts| counts.map(|count| 2 * count))
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, O::Error> {
         self.op.on_pairs()?;
         let op = self.name();

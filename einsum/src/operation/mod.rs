@@ -186,6 +186,10 @@ impl<G: Tag> Operation for Contraction<G> {
         "einsum"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([self.plan.operands(), 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let n = self.plan.operands();
         if inputs.len() != n {

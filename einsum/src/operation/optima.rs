@@ -197,6 +197,10 @@ impl Operation for OptimalAssignments {
         "optimal_assignments"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        self.contraction().arity()
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let mut results = self.contraction().results(inputs)?;
         match (self.of, self.semiring) {

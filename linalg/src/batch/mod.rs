@@ -71,9 +71,10 @@ impl<'a> BatchShape<'a> {
 
     /// Checks that both operands have the same batch axes.
     pub(crate) fn same_batch(&self, op: &'static str, other: &BatchShape<'_>) -> Result<()> {
+        let whole = |shape: &BatchShape<'_>| [shape.batch, &[shape.m, shape.n]].concat();
         match self.batch == other.batch {
             true => Ok(()),
-            false => Err(TensorError::shapes(op, self.batch, other.batch, "equal batches").into()),
+            false => Err(LinalgError::unequal_batches(op, &whole(self), &whole(other))),
         }
     }
 }

@@ -16,7 +16,8 @@ fn phi<M: Matrices>(x: &M) -> M {
 
 /// `Ā`, Hermitian, from the cotangent of `L`. The strict upper triangle of `L̄` is ignored.
 pub fn vjp<M: Matrices>(l: &M, l_cotangent: &M) -> M {
-    let p = phi(&l.adjoint().matmul(&l_cotangent.mask(Region::Lower(0)))).herm();
+    let overlap = l.adjoint().matmul(&l_cotangent.mask(Region::Lower(0)));
+    let p = overlap.hermitian_from_lower().scale(0.5);
     let left = l.solve_triangular(&p, Triangle::LOWER.adjoint());
     l.solve_triangular_right(&left, Triangle::LOWER)
 }

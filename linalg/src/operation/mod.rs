@@ -93,7 +93,7 @@ impl Signature {
     /// Batch axes, and the sizes `[m, n]` of the matrices.
     ///
     /// # Errors
-    /// `NotMatrix`, `NotSquare`; `Tensor` for mismatching matrices, or a wrong number of them.
+    /// `NotMatrix`, `NotSquare`, `BatchMismatch`; `Tensor` for mismatching matrices, or a wrong number of them.
     pub(crate) fn check<'a>(
         self,
         op: &'static str,
@@ -120,8 +120,8 @@ impl Signature {
         if let Some(i) = split.iter().take(squares).position(not_square) {
             return Err(LinalgError::NotSquare { op, shape: shapes[i].to_vec() });
         }
-        if let Some((other, _)) = split.iter().find(|(other, _)| *other != batch) {
-            return Err(TensorError::shapes(op, batch, other, "equal batches").into());
+        if let Some(i) = split.iter().position(|(other, _)| *other != batch) {
+            return Err(LinalgError::unequal_batches(op, shapes[0], shapes[i]));
         }
         let (fits, required) = match (self, &split[1..]) {
             (Signature::System, [(_, [rows, _])]) => (*rows == m, "[…, n, n] and […, n, r]"),

@@ -1,6 +1,7 @@
 //! Derivatives of the QR factorisation.
 //!
-//! With `copyltu(M)` the Hermitian matrix whose lower triangle is that of `M` (real diagonal), and
+//! With `copyltu(M)` the Hermitian matrix whose lower triangle is that of `M` (real diagonal,
+//! [`hermitian_from_lower`](Matrices::hermitian_from_lower)), and
 //! `R = [R₁ R₂]`, `A = [A₁ A₂]` split after `k` columns:
 //!
 //! ```text
@@ -34,11 +35,9 @@ pub(crate) fn check_full_rank<M: Matrices>(op: &'static str, r: &M) -> Result<()
     Ok(())
 }
 
-/// Hermitian matrix with this lower triangle and the real part of the diagonal.
-fn copyltu<M: Matrices>(m: &M) -> M {
-    let lower = m.mask(Region::Lower(-1));
-    let diagonal = M::from_re(&m.mask(Region::Diagonal).re());
-    lower.add(&lower.adjoint()).add(&diagonal)
+/// `X + Y`; an absent `X` is zero.
+fn plus<M: Matrices>(x: Option<&M>, y: M) -> M {
+    x.map_or_else(|| y.clone(), |x| x.add(&y))
 }
 
 /// `Ā` from the cotangents of `Q` (`m × k`, or `m × m` if complete) and `R`.
@@ -78,18 +77,22 @@ pub fn vjp<M: Matrices>(
     check_full_rank("qr_vjp", r)?;
     let r_1 = r.slice(0..k, 0..k);
     let r_cotangent = r_cotangent.map(|r_cotangent| r_cotangent.mask(Region::Upper(0)));
-    let zero = || q.constant(m, k, 0.0);
-    let mut q_cotangent = q_cotangent.cloned().unwrap_or_else(zero);
-    let mut inner = q.constant(k, k, 0.0);
+    let mut q_cotangent = q_cotangent.cloned();
+    let mut inner = None;
     if let Some(r_cotangent) = &r_cotangent {
         if n > k {
             let (r_2, r_bar_2) = (r.slice(0..k, k..n), r_cotangent.slice(0..k, k..n));
-            q_cotangent = q_cotangent.add(&q.matmul(&r_2.matmul(&r_bar_2.adjoint())));
+            let of_r_2 = q.matmul(&r_2.matmul(&r_bar_2.adjoint()));
+            q_cotangent = Some(plus(q_cotangent.as_ref(), of_r_2));
         }
-        inner = r_1.matmul(&r_cotangent.slice(0..k, 0..k).adjoint());
+        inner = Some(r_1.matmul(&r_cotangent.slice(0..k, 0..k).adjoint()));
     }
-    let inner = copyltu(&inner.sub(&q_cotangent.adjoint().matmul(q)));
-    let left = q_cotangent.add(&q.matmul(&inner));
+    if let Some(q_cotangent) = &q_cotangent {
+        let overlap = q_cotangent.adjoint().matmul(q);
+        inner = Some(inner.map_or_else(|| overlap.neg(), |inner| inner.sub(&overlap)));
+    }
+    let inner = inner.unwrap_or_else(|| q.constant(k, k, 0.0)).hermitian_from_lower();
+    let left = plus(q_cotangent.as_ref(), q.matmul(&inner));
     let a_cotangent = r_1.solve_triangular_right(&left, Triangle::UPPER.adjoint());
     Ok(match &r_cotangent {
         _ if n == k => a_cotangent,

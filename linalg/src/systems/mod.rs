@@ -72,7 +72,7 @@ impl Systems {
     /// broadcast. With `fold`, axes in which only `A` has size 1 become columns; otherwise `A` is repeated.
     ///
     /// # Errors
-    /// `NotMatrix`; `Tensor` if the batches do not broadcast.
+    /// `NotMatrix`; `BatchMismatch` if the batches do not broadcast.
     pub fn new(op: &'static str, a: &[usize], b: &[usize], fold: bool) -> Result<Self> {
         let not_matrix = |shape: &[usize]| LinalgError::NotMatrix { op, shape: shape.to_vec() };
         let &[ref batch_a @ .., m, n] = a else { return Err(not_matrix(a)) };
@@ -87,7 +87,9 @@ impl Systems {
         let (mut batch, mut folded) = (Dims::new(), Dims::new());
         for (axis, (&x, &y)) in a_sizes.iter().zip(&b_sizes).enumerate() {
             if x != y && x != 1 && y != 1 {
-                return Err(TensorError::shapes(op, a, b, "batches that broadcast").into());
+                let (lhs, rhs, required) = (a.to_vec(), b.to_vec(), "batches that broadcast");
+                let axis = axis as isize - (rank + 2) as isize;
+                return Err(LinalgError::BatchMismatch { op, lhs, rhs, axis, required });
             }
             if fold && x == 1 && y != 1 {
                 folded.push(axis);

@@ -269,6 +269,11 @@ impl Operation for Linalg {
         self.op.name()
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        let operands = self.op.operands().count() * (1 + usize::from(self.complex));
+        Some([operands, self.count(self.op.results())])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let (batch, sizes) = self.check(inputs)?;
         let dtype = inputs[0].dtype;

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use faer::{MatMut, MatRef};
 use t4a_algebra::{Field, Numeric, Real};
 use t4a_tensor::Tensor;
 use t4a_tensor::copy::to_contiguous;
@@ -180,6 +181,16 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     fn skew(&self) -> Self {
         self.zip(&self.transpose(), HalfDifference)
     }
+    fn hermitian_from_lower(&self) -> Self {
+        self.then(|t| {
+            let (n, views) = (self.cols(), Views::of("hermitian_from_lower", t)?);
+            let mut out = ResultBuffer::<T>::new(batch_of(t), n, n)?;
+            for (index, mut out) in out.mats()?.into_iter().enumerate() {
+                mirror_lower(views.get(index), out.as_mut());
+            }
+            out.matrices(Route::native(Path::LoopIndex))
+        })
+    }
     fn constant(&self, m: usize, n: usize, c: f64) -> Self {
         self.then(|t| {
             let shape: Vec<usize> = batch_of(t).iter().copied().chain([m, n]).collect();
@@ -266,12 +277,33 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     }
 }
 
+/// Writes the strict lower triangle of `a`, its adjoint, and the real part of the diagonal, in tiles: one of two transposed
+/// matrices is written across columns.
+fn mirror_lower<T: LinalgScalar>(a: MatRef<'_, T>, mut out: MatMut<'_, T>) {
+    const TILE: usize = 16;
+    let n = a.ncols();
+    for first in (0..n).step_by(TILE) {
+        for below in (first..n).step_by(TILE) {
+            for j in first..n.min(first + TILE) {
+                for i in below.max(j + 1)..n.min(below + TILE) {
+                    let x = a[(i, j)];
+                    out[(i, j)] = x;
+                    out[(j, i)] = Field::conj(x);
+                }
+            }
+        }
+    }
+    for i in 0..n {
+        out[(i, i)] = T::from_parts(Field::re(a[(i, i)]), <T::R as Numeric>::ZERO);
+    }
+}
+
 /// `Σ f(aᵢⱼ)`, by columns: the error is that of m + n roundings, not of m·n.
-fn sum_of<T: LinalgScalar>(a: faer::MatRef<'_, T>, f: impl Fn(T) -> f64) -> f64 {
+fn sum_of<T: LinalgScalar>(a: MatRef<'_, T>, f: impl Fn(T) -> f64) -> f64 {
     (0..a.ncols()).map(|j| a.col(j).iter().map(|&x| f(x)).sum::<f64>()).sum()
 }
 
-fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
+fn norm<T: LinalgScalar>(a: MatRef<'_, T>) -> f64 {
     // The norm of the transpose, whose columns are contiguous.
     let a = if a.col_stride().unsigned_abs() == 1 { a.transpose() } else { a };
     let entries = || a.col_iter().flat_map(|column| column.iter().copied());

@@ -278,6 +278,12 @@ pub trait Matrices: Clone + std::fmt::Debug {
     fn skew(&self) -> Self {
         self.sub(&self.adjoint()).scale(0.5)
     }
+    /// Hermitian matrix with the strict lower triangle of square `A`, and the real part of its diagonal.
+    fn hermitian_from_lower(&self) -> Self {
+        let lower = self.mask(Region::Lower(-1));
+        let diagonal = Self::from_re(&self.mask(Region::Diagonal).re());
+        lower.add(&lower.adjoint()).add(&diagonal)
+    }
     /// The diagonal as a row.
     fn diagonal(&self) -> Self {
         let k = self.rows().min(self.cols());

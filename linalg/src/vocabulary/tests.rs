@@ -13,6 +13,9 @@ fn passes<T: LinalgScalar>() {
     for x in [x.clone(), x.transpose(), x.scale(0.0)] {
         equal(&x.herm(), &x.add(&x.adjoint()).scale(0.5));
         equal(&x.skew(), &x.sub(&x.adjoint()).scale(0.5));
+        let lower = x.mask(Region::Lower(-1));
+        let diagonal = x.add(&x.conj()).scale(0.5).mask(Region::Diagonal);
+        equal(&x.hermitian_from_lower(), &lower.add(&lower.adjoint()).add(&diagonal));
         let (row, re) = (x.slice(1..2, 0..5), x.re());
         equal(&row.diagonal_matrix(), &x.constant(5, 5, 0.0).add(&row).mask(Region::Diagonal));
         equal::<T>(&Batched::from_re(&re), &Batched::from_parts(&re, &re.scale(0.0)));
@@ -33,8 +36,13 @@ fn passes<T: LinalgScalar>() {
             assert!((norm - want).abs() <= tight::<T>(5), "{norm} {want}");
         }
     }
+    // More than one tile.
+    let x = Batched::new(&random::<T>(3, &[37, 37]));
+    let lower = x.mask(Region::Lower(-1));
+    let diagonal = x.add(&x.conj()).scale(0.5).mask(Region::Diagonal);
+    equal(&x.hermitian_from_lower(), &lower.add(&lower.adjoint()).add(&diagonal));
     let none = Batched::new(&random::<T>(2, &[2, 0, 0]));
-    for x in [none.herm(), none.skew(), none.slice(0..0, 0..0)] {
+    for x in [none.herm(), none.skew(), none.hermitian_from_lower(), none.slice(0..0, 0..0)] {
         assert_eq!(x.into_tensor().unwrap().shape(), [2, 0, 0]);
     }
 }

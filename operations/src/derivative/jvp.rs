@@ -7,7 +7,7 @@ use t4a_diff::{
 };
 
 use super::erased::{Erased, erase, erase_value, release, release_value};
-use super::{constant, differentiable, fits, places, refused, reverse, split, spread};
+use super::{constant, differentiable, fits, one_each, places, refused, reverse, split, spread};
 use crate::{AnyOperation, OperationError};
 
 /// Inputs: operands, then the tangents of the active operands. Outputs: results, then their tangents. Integer results
@@ -38,10 +38,11 @@ impl Jvp {
     /// Jvp of an operation; `moving[i]` is true if operand `i` has a tangent.
     ///
     /// # Errors
-    /// [`OperationError::Derivative`] if no operand has a tangent, if an operand with a tangent is not a float, or if
+    /// [`OperationError::Derivative`] for another number of flags than operands, if no operand has a tangent, if an operand with a tangent is not a float, or if
     /// the order exceeds [`MAX_ORDER`](super::MAX_ORDER).
     pub fn new(op: impl Into<AnyOperation>, moving: Vec<bool>) -> Result<Self, OperationError> {
         let op = differentiable(op.into())?;
+        one_each(&op, &moving, op.arity().map(|[operands, _]| operands), "operands")?;
         if let Some(i) = places(&moving).find(|&i| op.kind(i) != Kind::Float) {
             return Err(refused(&op, format!("operand {i} has no tangent: it holds no floats")));
         }
@@ -86,6 +87,11 @@ impl Operation for Jvp {
 
     fn kind(&self, operand: usize) -> Kind {
         if operand < self.moving.len() { self.op.kind(operand) } else { Kind::Float }
+    }
+
+    fn arity(&self) -> Option<[usize; 2]> {
+        let [_, results] = self.op.arity()?;
+        Some([self.moving.len() + places(&self.moving).count(), 2 * results])
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {

@@ -52,6 +52,19 @@ fn differentiable(op: AnyOperation) -> Result<Box<AnyOperation>, OperationError>
     }
 }
 
+/// Checks that there is one flag for each operand or result.
+fn one_each(
+    op: &AnyOperation,
+    flags: &[bool],
+    count: Option<usize>,
+    what: &str,
+) -> Result<(), OperationError> {
+    match count.filter(|&count| count != flags.len()) {
+        None => Ok(()),
+        Some(count) => Err(refused(op, format!("{} flags for {count} {what}", flags.len()))),
+    }
+}
+
 /// Splits the inputs of a derivative into the operands of the operation and `count` further arrays.
 fn split<'a>(
     op: &AnyOperation,

@@ -9,7 +9,8 @@ use t4a_tensor::DType;
 
 use super::erased::{Erased, erase, erase_value, release};
 use super::{
-    Residuals, constant, differentiable, fits, places, refused, residuals, reverse, split, spread,
+    Residuals, constant, differentiable, fits, one_each, places, refused, residuals, reverse,
+    split, spread,
 };
 use crate::{AnyOperation, OperationError};
 
@@ -54,14 +55,16 @@ impl Vjp {
     /// `i` is an output.
     ///
     /// # Errors
-    /// [`OperationError::Derivative`] if no result has a cotangent, if a wanted operand is not a float, or if the
-    /// order exceeds [`MAX_ORDER`](super::MAX_ORDER).
+    /// [`OperationError::Derivative`] for other numbers of flags than results and operands, if no result has a
+    /// cotangent, if a wanted operand is not a float, or if the order exceeds [`MAX_ORDER`](super::MAX_ORDER).
     pub fn new(
         op: impl Into<AnyOperation>,
         given: Vec<bool>,
         wanted: Vec<bool>,
     ) -> Result<Self, OperationError> {
         let op = differentiable(op.into())?;
+        one_each(&op, &given, op.arity().map(|[_, results]| results), "results")?;
+        one_each(&op, &wanted, op.arity().map(|[operands, _]| operands), "operands")?;
         if let Some(i) = places(&wanted).find(|&i| op.kind(i) != Kind::Float) {
             return Err(refused(&op, format!("operand {i} has no cotangent: it holds no floats")));
         }
@@ -157,6 +160,11 @@ impl Operation for Vjp {
 
     fn kind(&self, operand: usize) -> Kind {
         if operand < self.wanted.len() { self.op.kind(operand) } else { Kind::Float }
+    }
+
+    fn arity(&self) -> Option<[usize; 2]> {
+        let cotangents = places(&self.given).count();
+        Some([self.wanted.len() + self.taken() + cotangents, places(&self.wanted).count()])
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {

@@ -4,21 +4,22 @@
     linalg, scan, crf         functions of these modules, and of their submodules `linalg`, `scan` and `crf`
 """
 
-from .._calls import caller
+from .._calls import caller, converter
 from . import contractions, crf, graded, linalg, scan
 
 
 def build(
     apply, asarray, name_of, cast, kind=None, detach=None, planned=lambda f: f, number=lambda x: x, arrays=None,
-    array=None, values=lambda x: x, recorded=lambda f: f,
+    array=None, values=lambda x: x, recorded=lambda f: f, of_number=None,
 ):  # fmt: skip
-    """Builds the functions, by name; the parameters are those of `caller`. `planned` wraps functions from specs to an operation and
+    """Builds the functions, by name; the parameters are those of `converter` and `caller`. `planned` wraps functions from specs to an operation and
     the specs of its results. `arrays` is the module of array functions: `numpy`, `torch` or `jax.numpy`. `array` converts
     operands to arrays of this module, by default `asarray`. `values` of an array is a NumPy array, or None if it is traced.
     `recorded` wraps functions with results that are arrays, for functions that a compiler traces because theirs are not."""
-    call, array = caller(apply, asarray, name_of, cast, kind, detach, number), array or asarray
+    operands = converter(asarray, name_of, of_number)
+    call, array = caller(apply, operands, name_of, cast, kind, detach, number), array or asarray
     found = (
-        *contractions.functions(call, asarray, recorded),
+        *contractions.functions(call, operands, recorded),
         *linalg.functions(call, array, name_of, arrays, values, detach or (lambda x: x)),
         *scan.functions(call),
         *crf.functions(call, array, arrays),

@@ -7,8 +7,8 @@ from .._checks import integer
 from .._library import ArgumentError
 
 
-def functions(call, asarray, recorded):
-    """The functions of this module, from `call`, the conversion of operands, and the parameter `recorded` of `build`."""
+def functions(call, arrays, recorded):
+    """The functions of this module, from `call`, the conversion `arrays` of operands, and the parameter `recorded` of `build`."""
 
     def labelled(subscripts, operands):
         if isinstance(subscripts, str):
@@ -52,7 +52,7 @@ def functions(call, asarray, recorded):
         optima it is the first one, with the last label varying fastest; -1 where the result is the zero of the semiring. No
         derivative. `memory` and `optimize`: as for `einsum`."""
         subscripts = labelled(subscripts, operands)
-        operands = tuple(map(asarray, operands))
+        operands = arrays(operands)
         value, *indices = optima(subscripts, *operands, semiring=semiring, memory=memory, optimize=optimize)
         labels = plans.summed(subscripts, [tuple(map(int, x.shape)) for x in operands])
         return value, dict(zip(labels, indices))

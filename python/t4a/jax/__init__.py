@@ -15,8 +15,9 @@ def _values(x):
 
 
 _FUNCTIONS = _functions.build(
-    apply, _jnp.asarray, str, lambda x, name: x.astype(name), detach=_jax.lax.stop_gradient, arrays=_jnp, values=_values
-)
+    apply, _jnp.asarray, str, lambda x, name: x.astype(name), detach=_jax.lax.stop_gradient, arrays=_jnp, values=_values,
+    of_number=lambda x, name, like: _jnp.asarray(x, name),
+)  # fmt: skip
 globals().update(_FUNCTIONS)
 _functions.published(_FUNCTIONS, __name__)
 

@@ -83,8 +83,14 @@ def _name(dtype):
     return str(dtype).removeprefix("torch.")
 
 
+def _of_number(x, name, like):
+    if name == "bfloat16":
+        raise _DtypeError(f"NumPy has no bfloat16, the dtype of an operand, for the number {x!r}")
+    return _numpy.asarray(x, name)
+
+
 _FUNCTIONS = _functions.build(
-    apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()], arrays=_numpy, array=_array
+    apply, _asarray, _name, _cast, kind=0, number=lambda x: x[()], arrays=_numpy, array=_array, of_number=_of_number
 )
 globals().update(_FUNCTIONS)
 _functions.published(_FUNCTIONS, __name__)

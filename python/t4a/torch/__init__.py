@@ -18,6 +18,7 @@ _FUNCTIONS = _functions.build(
     arrays=_torch,
     values=_values,
     recorded=_torch.compiler.allow_in_graph,
+    of_number=lambda x, name, like: _torch.as_tensor(x, dtype=getattr(_torch, name), device=like.device),
 )
 # Dynamo records calls of these functions without tracing into them; AOTAutograd traces them to the operator. Functions of specs
 # and dictionaries, which are no values of a graph, are traced.

@@ -43,6 +43,10 @@ impl Operation for LogPartition {
         "log_partition"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([2, 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         operand::count(OP, inputs, 2)?;
         let [batch, ..] = check(&inputs[0], &inputs[1], &self.lengths)?;

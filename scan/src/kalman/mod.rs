@@ -126,6 +126,10 @@ impl Operation for KalmanFilter {
         "kalman_filter"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([7, 3])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         operand::count(op, inputs, 7)?;

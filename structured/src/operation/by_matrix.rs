@@ -163,6 +163,10 @@ impl Operation for ByMatrix {
         "by_matrix"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([self.operands(), self.arrays().len()])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let (op, n) = (self.name(), self.operands());
         check(op, &vec![self.plan.len(); n], inputs)?;

@@ -36,6 +36,10 @@ impl Operation for Contract {
         "contract"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([2, 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let [x, y, z] = self.plan.lens();
         check(self.name(), &[x, y], inputs)?;

@@ -82,6 +82,10 @@ impl Operation for ContractionNetwork {
         kernels_of(self.plan.steps().iter().map(of))
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([self.plan.operands().len() * self.arrays(), self.arrays()])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let n = self.arrays();
         let lens: Vec<usize> = self.plan.operands().iter().flat_map(|&len| vec![len; n]).collect();

@@ -27,6 +27,11 @@ impl Operation for InnerProduct {
         "inner"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        let n = 1 + usize::from(self.complex);
+        Some([2 * n, n])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let n = 1 + usize::from(self.complex);
         equal(self.name(), 2 * n, inputs)?;
@@ -82,6 +87,10 @@ impl Operation for FrobeniusNorm {
 
     fn name(&self) -> &'static str {
         "norm"
+    }
+
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([1 + usize::from(self.complex), 1])
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {

@@ -34,6 +34,10 @@ impl Operation for Rearrange {
         "rearrange"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([1, 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         check(self.name(), &[self.plan.from_len()], inputs)?;
         Ok(vec![Meta { shape: vec![self.plan.to_len()], dtype: inputs[0].dtype }])

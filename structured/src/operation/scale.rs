@@ -38,6 +38,10 @@ impl Operation for ScaleBond {
         "scale_bond"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([self.arrays() + 1, self.arrays()])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let mut lens = vec![self.plan.to_len(); self.arrays()];
         lens.push(self.plan.from_len());

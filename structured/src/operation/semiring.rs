@@ -80,6 +80,10 @@ impl Operation for ContractOver {
         "contract_over"
     }
 
+    fn arity(&self) -> Option<[usize; 2]> {
+        Some([2, 1])
+    }
+
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         let op = self.name();
         let [x, y, z] = self.plan.lens();
