@@ -8,7 +8,7 @@ from numbers import Real
 from . import _orders as orders
 from ._calls import Call, joint
 from ._checks import fraction, integer, one_of
-from ._library import ArgumentError, DtypeError, ShapeError, T4aError
+from ._library import MAX_RANK, ArgumentError, DtypeError, ShapeError, T4aError
 from ._op import Op, labels_as_integers
 
 
@@ -129,6 +129,8 @@ def contraction(subscripts, semiring, memory, order, shapes, names):
         raise ArgumentError("a contraction of nothing")
     if number := len(result) == 0:
         # A contraction to a scalar cannot be batched; one to a vector of length 1 can.
+        if len(shapes[0]) == MAX_RANK:
+            raise ShapeError(f"einsum: {MAX_RANK} axes of operand 0, at most {MAX_RANK - 1} in a contraction to a number")
         axis = 1 + max((label for term in labels for label in term), default=0)
         labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
     try:

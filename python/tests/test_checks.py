@@ -138,10 +138,11 @@ def test_arguments(call, text):
         (lambda: tn.lu_solve(E, NUMBER, E), "lu_solve"),
         (lambda: tn.marginals(E, E), "marginals"),
         (lambda: tn.log_partition(NUMBER, E), "log_partition"),
+        (lambda: tn.einsum([range(64), []], np.ones((1,) * 64)), "einsum: 64 axes of operand 0, at most 63 in a contraction to a number"),
     ],
 )
 def test_shapes(call, name):
-    with pytest.raises(t4a.ShapeError, match=f"^{name}: "):
+    with pytest.raises(t4a.ShapeError, match=f"^{name}{'' if ':' in name else ': '}"):
         call()
 
 

@@ -132,6 +132,7 @@ static void derivatives(void) {
     OK(t4a_op_jvp(vjp, three, 3, &jvp, &error));
     FAILS(T4A_ARGUMENT, "no operand moves", t4a_op_jvp(op, (const uint8_t *)"\0\0", 2, &no, &error));
     FAILS(T4A_ARGUMENT, "flags", t4a_op_jvp(vjp, both, 2, &no, &error));
+    FAILS(T4A_ARGUMENT, "1 flags for 2 operands", t4a_op_jvp(op, both, 1, &no, &error));
     /* Text, and back. */
     CHECK(t4a_op_text(again, text, sizeof text) == strlen(text) && strlen(text) < sizeof text);
     t4a_op_free(again);

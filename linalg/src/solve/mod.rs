@@ -29,8 +29,8 @@ pub use rule::{jvp, vjp};
 /// ([`cond`](crate::norm::cond)) is about the machine epsilon.
 ///
 /// # Errors
-/// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a
-/// solution beyond the range of the type, with the batch index among the matrices factored.
+/// `NotMatrix`, `NotSquare`, `BatchMismatch` and `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and
+/// `Overflow` for a solution beyond the range of the type, with the batch index among the matrices factored.
 ///
 /// ```
 /// use t4a_linalg::solve::{solve, solve_right};

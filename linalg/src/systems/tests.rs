@@ -89,7 +89,19 @@ for_all_dtypes! {
 #[test]
 fn errors() {
     let (a, b) = (random::<f64>(1, &[2, 3, 3]), random::<f64>(2, &[4, 3, 1]));
-    assert!(matches!(solve(&a, &b), Err(LinalgError::Tensor(_))));
+    assert!(matches!(solve(&a, &b), Err(LinalgError::BatchMismatch { axis: -3, .. })));
+    let (long, short) = (random::<f64>(1, &[5, 2, 3, 3]), random::<f64>(2, &[2, 3, 3, 1]));
+    assert!(matches!(solve(&long, &short), Err(LinalgError::BatchMismatch { axis: -4, .. })));
+    let text = "solve_ex: the batches of shapes [2, 3, 3] and [4, 3, 1] differ in axis 0, equal batches are required";
+    let error = LinalgError::unequal_batches("solve_ex", a.shape(), b.shape());
+    assert_eq!((error.to_string(), error.batch()), (text.into(), None));
+    let of_axis = |x: &[usize], y: &[usize]| match LinalgError::unequal_batches("solve", x, y) {
+        LinalgError::BatchMismatch { axis, .. } => axis,
+        _ => unreachable!(),
+    };
+    assert_eq!(of_axis(&[2, 5, 3, 3], &[2, 4, 3, 1]), 1);
+    assert_eq!(of_axis(&[2, 3, 3], &[3, 1]), 0);
+    assert_eq!(of_axis(&[2, 3, 3], &[2, 5, 3, 1]), 1);
     assert!(matches!(solve(&a, &random(3, &[2])), Err(LinalgError::Tensor(_))));
     assert!(matches!(solve(&random(3, &[3]), &b), Err(LinalgError::NotMatrix { .. })));
     assert!(matches!(solve(&a, &random(3, &[])), Err(LinalgError::NotMatrix { .. })));

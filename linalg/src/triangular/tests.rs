@@ -100,5 +100,8 @@ fn errors_name_the_matrix() {
     };
     assert!(matches!(shape_error(&[3, 2], &[3, 2]), LinalgError::NotSquare { .. }));
     assert!(matches!(shape_error(&[3, 3], &[2, 2]), LinalgError::Tensor(_)));
-    assert!(matches!(shape_error(&[2, 3, 3], &[4, 3, 2]), LinalgError::Tensor(_)));
+    assert!(matches!(
+        shape_error(&[2, 3, 3], &[4, 3, 2]),
+        LinalgError::BatchMismatch { axis: -3, .. }
+    ));
 }

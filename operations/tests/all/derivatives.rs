@@ -8,7 +8,7 @@ use t4a_linalg::qr::{Columns, QrOp};
 use t4a_linalg::solve::SolveOp;
 use t4a_linalg::svd::{SvdOp, Vectors};
 use t4a_linalg::{Degeneracy, Linalg, MatrixOp};
-use t4a_nn::{CrossEntropy, Softmax};
+use t4a_nn::{CrossEntropy, LayerNorm, Softmax};
 use t4a_operations::{
     AnyOperation, ContractionOptions, Jvp, Labelled, MAX_ORDER, OperationError, Vjp, einsum,
 };
@@ -195,6 +195,17 @@ fn hessians_are_symmetric() {
 }
 
 /// The order is bounded; a derivative of the maximum order is correct.
+/// The numbers of operands and results are those of the shapes, for operations and their derivatives.
+#[test]
+fn arity_of_every_operation() {
+    for case in table() {
+        for (op, inputs) in [jvp(&case), vjp(&case), case] {
+            let own = [inputs.len(), op.results(&metas(&inputs)).unwrap().len()];
+            assert!(op.arity().is_none_or(|arity| arity == own), "{op}: {own:?}");
+        }
+    }
+}
+
 #[test]
 fn orders_are_bounded() {
     // Derivatives of x³ as a contraction of x with itself, in forward mode; the third is 6.
@@ -244,8 +255,22 @@ fn what_does_not_fit_is_refused() {
         text(vjp(&[true]).run(vec![x()]).unwrap_err()),
         "a derivative of softmax: 1 operands and 1 cotangents, given 1 arrays"
     );
-    let two = vjp(&[true, false]).run(vec![x(), x()]).unwrap_err();
-    assert_eq!(text(two), "a derivative of softmax: it has 1 results, the mask has 2");
+    for (made, what) in [
+        (Vjp::new(op(), vec![true, false], vec![true]).err(), "2 flags for 1 results"),
+        (Vjp::new(op(), vec![true], vec![]).err(), "0 flags for 1 operands"),
+        (Jvp::new(op(), vec![true, true]).err(), "2 flags for 1 operands"),
+    ] {
+        assert_eq!(made.map(text), Some(format!("a derivative of softmax: {what}")));
+    }
+    // The operands determine the number of operands of a layer normalisation.
+    let layer = AnyOperation::from(LayerNorm { epsilon: 1.0 });
+    assert_eq!(layer.arity(), None);
+    let two = AnyOperation::from(Vjp::new(layer, vec![true, false], vec![true, false]).unwrap());
+    let weight = AnyTensor::ones(&[2], DType::F64).unwrap();
+    assert_eq!(
+        text(two.run(vec![x(), weight, x()]).unwrap_err()),
+        "a derivative of layer_norm: it has 1 results, the mask has 2"
+    );
     let wide = AnyTensor::ones(&[2, 2], DType::F64).unwrap();
     assert_eq!(
         text(vjp(&[true]).run(vec![x(), wide]).unwrap_err()),

@@ -18,7 +18,8 @@ fn text_of_every_operation() {
         let moving: Vec<bool> =
             inputs.iter().map(|x| matches!(x, t4a_diff::Value::Float(_))).collect();
         let jvp = Jvp::new(op.clone(), moving.clone()).unwrap();
-        let vjp = Vjp::new(op.clone(), vec![true], moving).unwrap();
+        let results = op.arity().map_or(1, |[_, results]| results);
+        let vjp = Vjp::new(op.clone(), vec![true; results], moving).unwrap();
         for op in [op, jvp.into(), vjp.into()] {
             let text = op.to_text().unwrap();
             let read = AnyOperation::from_text(&text).unwrap();
