@@ -1,5 +1,6 @@
 //! Text format of operations.
 
+use t4a_diff::Operation;
 use t4a_einsum::{FloatSemiring, Optimizer, Path};
 use t4a_linalg::Linalg;
 use t4a_linalg::pinv::PinvOp;
