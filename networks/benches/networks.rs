@@ -41,11 +41,11 @@ fn hubbard(n: usize) -> Sum<t4a_structured::Product<t4a_structured::U1, t4a_stru
     h
 }
 
-/// Seconds of a cold and of a warm sweep from the state of a search: the fastest of two each, in turns.
+/// Seconds of a cold and of a warm sweep from the state of a search: the fastest of four each, in turns.
 fn planned<S: Sector>(search: &Dmrg<S>) -> [f64; 2] {
     let sweep = || search.clone().sweep().unwrap().seconds;
     let mut best = [f64::INFINITY; 2];
-    for _ in 0..2 {
+    for _ in 0..4 {
         clear_plans();
         best[0] = best[0].min(sweep());
         best[1] = best[1].min(sweep());

@@ -122,15 +122,19 @@ fn invalid(message: String) -> StructuredError {
 fn order<S: Sector>(slots: &[Option<LabelledSpec<S>>], output: &[char]) -> Result<Vec<Vec<usize>>> {
     let given = slots.iter().flatten();
     let inputs: Vec<String> = given.clone().map(|x| x.labels.iter().collect()).collect();
+    let output: String = output.iter().collect();
+    let subscripts = format!("{}->{output}", inputs.join(","));
+    let einsum = Einsum::new(&subscripts)?;
+    if slots.len() == 2 {
+        return Ok(vec![vec![0, 1]]);
+    }
     let shapes: Vec<Vec<usize>> = given.map(|x| x.spec.shape()).collect();
     // Sizes of 0 are replaced by 1: they give no information for the order.
     let shapes: Vec<Vec<usize>> =
         shapes.into_iter().map(|shape| shape.into_iter().map(|n| n.max(1)).collect()).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
-    let output: String = output.iter().collect();
-    let subscripts = format!("{}->{output}", inputs.join(","));
     // Dense arrays of these shapes are never made, so that their size is no reason to slice labels.
-    let plan = Einsum::new(&subscripts)?.memory(usize::MAX).plan(&shapes, ELEMENT)?;
+    let plan = einsum.memory(usize::MAX).plan(&shapes, ELEMENT)?;
     Ok(plan.steps()?.iter().map(|step| step.slots.to_vec()).collect())
 }
 

@@ -51,7 +51,8 @@ pub(super) fn permuted<S: Sector>(
                     to: r.to * c.to * to_widths[long.side],
                 };
                 let offset = matrix.offset + row.start * matrix.cols + col.start;
-                let own = legs.long.iter().zip(rows.axes(i)).zip(cols.axes(j)).map(axis);
+                let own = legs.long.iter().zip(rows.axes(i)).zip(cols.axes(j));
+                let own = own.filter(|((_, r), c)| r.size * c.size != 1).map(axis);
                 build.push_sorted(start, offset, changes, own);
             }
         }

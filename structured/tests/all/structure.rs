@@ -42,6 +42,43 @@ fn trap_13_degenerate_values_stay_together_if_they_are_asked_to() {
     close(&[cut.error], &[3f64.sqrt()]);
 }
 
+/// Entries of an array in row-major order whose index of an axis is listed.
+fn selected(x: &[f64], shape: &[usize], axis: usize, kept: &[usize]) -> Vec<f64> {
+    let inner: usize = shape[axis + 1..].iter().product();
+    let lines = x.chunks((shape[axis] * inner).max(1));
+    let own = lines.flat_map(|line| kept.iter().map(move |&i| &line[i * inner..(i + 1) * inner]));
+    own.flatten().copied().collect()
+}
+
+#[test]
+fn leading_states_of_each_axis() {
+    let mut rng = Rng::new(5);
+    let mut compared = 0;
+    for k in 0..200 {
+        let legs = rng.below(4) + 1;
+        let legs = rng.legs(legs, &[U1(-1), U1(0), U1(1), U1(2)]);
+        let flux = U1(rng.below(3) as i32 - 1);
+        let x = rng.tensor(legs, flux, k % 3 == 0);
+        for axis in 0..x.spec().legs().len() {
+            let (mut dims, mut kept, mut start) = (Vec::new(), Vec::new(), 0);
+            for &(_, size) in x.spec().legs()[axis].sectors() {
+                dims.push(rng.below(size + 1));
+                kept.extend(start..start + dims[dims.len() - 1]);
+                start += size;
+            }
+            let part = x.leading(axis, &dims).unwrap();
+            invariant(&part);
+            let shape = x.spec().shape();
+            for (part, whole) in dense(&part).iter().zip(&dense(&x)) {
+                let wanted = selected(&numbers(whole), &shape, axis, &kept);
+                assert_eq!(numbers(part), wanted);
+                compared += wanted.iter().filter(|&&x| x != 0.0).count();
+            }
+        }
+    }
+    assert!(compared > 3000, "{compared} nonzero entries were compared");
+}
+
 #[test]
 fn isometries() {
     let wide = Leg::new([(U1(0), 4), (U1(1), 3)], Direction::Out).unwrap();

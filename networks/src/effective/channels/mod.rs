@@ -72,6 +72,9 @@ pub(crate) struct Channels<S> {
     /// `None` if the parts do not determine each channel of the environment.
     compositions: Vec<[Option<Composition<S>>; 2]>,
     sites: Vec<[SiteSide<S>; 2]>,
+    /// For each pair of sites the terms between the two as one operator `[out, out, in, in]`, if no other term crosses the
+    /// bond.
+    pairs: Vec<Option<GradedTensor<S>>>,
 }
 
 impl<S: Sector> Channels<S> {
@@ -120,7 +123,9 @@ impl<S: Sector> Channels<S> {
             let as_left = site_side(w, 3, &bonds[i + 1][0], &left[i])?;
             sites.push([as_left, site_side(w, 0, &bonds[i][1], &right[i + 1])?]);
         }
-        Ok(Self { tensors: tensors.to_vec(), bonds, compositions, sites })
+        let pairs = sites.windows(2).map(|pair| of_pair(&pair[0][0], &pair[1][1]));
+        let pairs = pairs.collect::<Result<_>>()?;
+        Ok(Self { tensors: tensors.to_vec(), bonds, compositions, sites, pairs })
     }
 
     /// The tensors of the operator.
@@ -151,7 +156,14 @@ impl<S: Sector> Channels<S> {
         ];
         let entries = around.iter().map(|x| x.spec().len()).sum();
         let halves = concurrently(&sides, entries, |&(side, terms, x)| terms.half(side, x))?;
-        let Ok([left, right]) = <[_; 2]>::try_from(halves) else { unreachable!("two sides") };
+        let Ok([mut left, mut right]) = <[_; 2]>::try_from(halves) else {
+            unreachable!("two sides")
+        };
+        if let Some(operator) = &self.pairs[i] {
+            let operands = vec![("stpq", operator.clone())];
+            left.crossing = Some(Half { operands, output: "ks", cost: 0 });
+            right.crossing = Some(Half::idle("tm"));
+        }
         let parts = left.with(right, ["kp", "qm"]);
         Ok(parts.or_cheaper(EffectiveMap::pair(around, [&self.tensors[i], &self.tensors[i + 1]])))
     }
@@ -288,6 +300,23 @@ fn site_side<S: Sector>(
         None => None,
     };
     Ok(DividedTerms { own, crossing })
+}
+
+/// The terms that cross the bond between two sites as one operator, if they reach no environment and it is cheaper than the
+/// operators of the sites one after the other.
+fn of_pair<S: Sector>(left: &SiteSide<S>, right: &SiteSide<S>) -> Result<Option<GradedTensor<S>>> {
+    let (Some(left), Some(right)) = (&left.crossing, &right.crossing) else { return Ok(None) };
+    if left.environment.is_some() || right.environment.is_some() {
+        return Ok(None);
+    }
+    let [a, b] = [&left.tensor, &right.tensor];
+    let dims = [a, b].map(|x| x.spec().legs()[0].dim());
+    let channels = a.spec().legs()[2].dim();
+    // Steps per state of the bonds: (d d′)² instead of d d′ (d + d′) c.
+    if dims[0] * dims[1] > channels * (dims[0] + dims[1]) {
+        return Ok(None);
+    }
+    Ok(Some(einsum("spc,tqc->stpq", &[a, b])?.repartition(2)?))
 }
 
 /// Terms of a tensor whose axis `outer` is the bond of the environment.
