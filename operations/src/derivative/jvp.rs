@@ -38,8 +38,8 @@ impl Jvp {
     /// Jvp of an operation; `moving[i]` is true if operand `i` has a tangent.
     ///
     /// # Errors
-    /// [`OperationError::Derivative`] for another number of flags than operands, if no operand has a tangent, if an operand with a tangent is not a float, or if
-    /// the order exceeds [`MAX_ORDER`](super::MAX_ORDER).
+    /// [`OperationError::Derivative`] for another number of flags than operands, if no operand has a tangent, if an
+    /// operand with a tangent is not a float, or if the order exceeds [`MAX_ORDER`](super::MAX_ORDER).
     pub fn new(op: impl Into<AnyOperation>, moving: Vec<bool>) -> Result<Self, OperationError> {
         let op = differentiable(op.into())?;
         one_each(&op, &moving, op.arity().map(|[operands, _]| operands), "operands")?;

@@ -194,7 +194,6 @@ fn hessians_are_symmetric() {
     }
 }
 
-/// The order is bounded; a derivative of the maximum order is correct.
 /// The numbers of operands and results are those of the shapes, for operations and their derivatives.
 #[test]
 fn arity_of_every_operation() {
@@ -206,6 +205,7 @@ fn arity_of_every_operation() {
     }
 }
 
+/// The order is bounded; a derivative of the maximum order is correct.
 #[test]
 fn orders_are_bounded() {
     // Derivatives of x³ as a contraction of x with itself, in forward mode; the third is 6.
