@@ -62,7 +62,7 @@
 use burn_backend::Backend;
 pub use t4a_diff::array::{
     BlockCopies, BlockCopy, BlockProducts, BlockSum, BlockTerm, Cumulation, DeviceTables,
-    FlatMatrix, Kernel, MatrixFactors, MatrixKernel, Semiring,
+    FlatMatrix, Kernel, MatrixFactors, MatrixKernel, PairParts, Semiring,
 };
 use t4a_diff::checked_results;
 pub use t4a_diff::{
@@ -291,6 +291,32 @@ pub trait Operations: Backend {
         _b: &Floats<Self>,
         _of: &BlockProducts,
     ) -> Option<Floats<Self>> {
+        None
+    }
+
+    /// [`Array::has_complex_products`].
+    fn has_complex_products(_x: &Floats<Self>) -> bool {
+        false
+    }
+
+    /// [`Array::complex_matmul`].
+    #[must_use]
+    fn array_complex_matmul(
+        _a: PairParts<'_, Floats<Self>>,
+        _b: PairParts<'_, Floats<Self>>,
+        _conj: [bool; 2],
+    ) -> Option<[Floats<Self>; 2]> {
+        None
+    }
+
+    /// [`Array::complex_block_products`].
+    #[must_use]
+    fn array_complex_block_products(
+        _a: PairParts<'_, Floats<Self>>,
+        _b: PairParts<'_, Floats<Self>>,
+        _conj: [bool; 2],
+        _of: &BlockProducts,
+    ) -> Option<[Floats<Self>; 2]> {
         None
     }
 

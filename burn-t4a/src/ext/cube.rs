@@ -5,6 +5,7 @@
 //! without memory for their terms, recurrences and cumulative sums with linear work, factorisations of small
 //! matrices. With the feature `cusolver`, factorisations of larger matrices on `Cuda` call cuSOLVER.
 
+mod complex;
 mod elements;
 mod large;
 mod scans;
@@ -27,7 +28,7 @@ use t4a_tensor::TensorError;
 
 use super::operation::{
     BlockCopies, BlockProducts, Cumulation, DeviceTables, Kernel, MatrixFactors, MatrixKernel,
-    Meta, Operand, Operation, Operations, Outcome, Semiring, Value, by_definition, meta,
+    Meta, Operand, Operation, Operations, Outcome, PairParts, Semiring, Value, by_definition, meta,
 };
 use super::primitive::{Floats, Indices, SemiringArray};
 use scans::{scanned, scanned_real};
@@ -163,6 +164,27 @@ fn has_products(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
 }
 
+/// Returns true if products over (+, ×) of this dtype are computed by kernels of `t4a-cube`, not by Burn's own.
+fn has_own_products(dtype: DType) -> bool {
+    match dtype {
+        DType::F32 => !TF32.load(Ordering::Relaxed),
+        dtype => dtype == DType::F64,
+    }
+}
+
+/// Tensors of the parts of complex numbers.
+fn primitives<R, F, I, BT>(
+    parts: PairParts<'_, Floats<CubeBackend<R, F, I, BT>>>,
+) -> PairParts<'_, CubeTensor<R>>
+where
+    R: CubeRuntime,
+    F: FloatElement,
+    I: IntElement,
+    BT: BoolElement,
+{
+    parts.map(|x| x.map(|x| &x.0))
+}
+
 /// Factorisation kernel for a batch of matrices; `None` for triangular systems.
 fn factorisation(of: MatrixKernel) -> Option<Factorisation> {
     Some(match of {
@@ -255,8 +277,7 @@ where
     /// Products of `f32` and `f64` by a kernel of `t4a-cube`, since those of CUDA round `f32`.
     fn array_matmul(a: &Floats<Self>, b: &Floats<Self>) -> Floats<Self> {
         let (a, b) = (&a.0, &b.0);
-        let own = matches!(a.dtype, DType::F32 | DType::F64);
-        if !own || (a.dtype == DType::F32 && TF32.load(Ordering::Relaxed)) {
+        if !has_own_products(a.dtype) {
             return Floats(Self::float_matmul(a.clone(), b.clone()));
         }
         let (x, y) = (a.meta.shape(), b.meta.shape());
@@ -390,6 +411,28 @@ where
         let operands = [memory(&a), memory(&b)];
         launched(block_products(&a.client, operands, &table, memory(&c)));
         Some(Floats(c))
+    }
+
+    /// True where [`Operations::array_matmul`] has a kernel.
+    fn has_complex_products(x: &Floats<Self>) -> bool {
+        has_own_products(x.0.dtype)
+    }
+
+    fn array_complex_matmul(
+        a: PairParts<'_, Floats<Self>>,
+        b: PairParts<'_, Floats<Self>>,
+        conj: [bool; 2],
+    ) -> Option<[Floats<Self>; 2]> {
+        complex::matmul([a, b].map(primitives), conj).map(|c| c.map(Floats))
+    }
+
+    fn array_complex_block_products(
+        a: PairParts<'_, Floats<Self>>,
+        b: PairParts<'_, Floats<Self>>,
+        conj: [bool; 2],
+        of: &BlockProducts,
+    ) -> Option<[Floats<Self>; 2]> {
+        complex::block_products([a, b].map(primitives), conj, of).map(|c| c.map(Floats))
     }
 
     fn array_block_copies(x: &Floats<Self>, of: &BlockCopies) -> Option<Floats<Self>> {

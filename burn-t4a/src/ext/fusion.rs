@@ -14,7 +14,8 @@ use t4a_einsum::EinsumError;
 
 use super::operation::{
     BlockCopies, BlockProducts, Cotangents, Cumulation, Dual, Keep, Kernel, MatrixFactors,
-    MatrixKernel, Meta, Operand, Operation, Operations, Outcome, Reverse, Semiring, Value,
+    MatrixKernel, Meta, Operand, Operation, Operations, Outcome, PairParts, Reverse, Semiring,
+    Value,
 };
 use super::primitive::{Bools, Floats, Indices, SemiringArray};
 
@@ -208,6 +209,31 @@ impl<B: Operations + FusionBackend> Operations for Fusion<B> {
         of: &BlockProducts,
     ) -> Option<Floats<Self>> {
         B::array_block_products(&inner_floats(a), &inner_floats(b), of).map(outer_floats)
+    }
+
+    fn has_complex_products(x: &Floats<Self>) -> bool {
+        B::has_complex_products(&inner_floats(x))
+    }
+
+    fn array_complex_matmul(
+        a: PairParts<'_, Floats<Self>>,
+        b: PairParts<'_, Floats<Self>>,
+        conj: [bool; 2],
+    ) -> Option<[Floats<Self>; 2]> {
+        let [a, b] = [a, b].map(|parts| parts.map(|x| x.map(inner_floats)));
+        let [a, b] = [&a, &b].map(|parts| parts.each_ref().map(Option::as_ref));
+        B::array_complex_matmul(a, b, conj).map(|c| c.map(outer_floats))
+    }
+
+    fn array_complex_block_products(
+        a: PairParts<'_, Floats<Self>>,
+        b: PairParts<'_, Floats<Self>>,
+        conj: [bool; 2],
+        of: &BlockProducts,
+    ) -> Option<[Floats<Self>; 2]> {
+        let [a, b] = [a, b].map(|parts| parts.map(|x| x.map(inner_floats)));
+        let [a, b] = [&a, &b].map(|parts| parts.each_ref().map(Option::as_ref));
+        B::array_complex_block_products(a, b, conj, of).map(|c| c.map(outer_floats))
     }
 
     fn array_block_copies(x: &Floats<Self>, of: &BlockCopies) -> Option<Floats<Self>> {

@@ -28,6 +28,9 @@ pub use kernel::{Cumulation, Kernel, MatrixFactors, MatrixKernel, Semiring};
 /// Sizes of axes.
 pub type Shape = Vec<usize>;
 
+/// Real and imaginary part of complex numbers; a missing part is zero.
+pub type PairParts<'a, A> = [Option<&'a A>; 2];
+
 /// An array of floats of one dtype, known at run time.
 pub trait Array: Clone + Debug + Sized + 'static {
     /// The integer array type of the same backend.
@@ -207,6 +210,32 @@ pub trait Array: Clone + Debug + Sized + 'static {
 
     /// Products of parts of two flat arrays, if the device has such a kernel; not recorded by tapes.
     fn block_products(&self, _b: &Self, _of: &BlockProducts) -> Option<Self> {
+        None
+    }
+
+    /// True if the device has kernels for complex numbers with parts of this dtype: [`Array::complex_matmul`],
+    /// [`Array::complex_block_products`].
+    fn has_complex_products(&self) -> bool {
+        false
+    }
+
+    /// `c[β, m, n] = Σₖ a[β, m, k] b[β, k, n]` of complex numbers, conjugated where `conj` is true, if the device has
+    /// such a kernel; not recorded by tapes. One operand at least has both parts.
+    fn complex_matmul(
+        _a: PairParts<'_, Self>,
+        _b: PairParts<'_, Self>,
+        _conj: [bool; 2],
+    ) -> Option<[Self; 2]> {
+        None
+    }
+
+    /// [`Array::block_products`] of complex numbers, as [`Array::complex_matmul`].
+    fn complex_block_products(
+        _a: PairParts<'_, Self>,
+        _b: PairParts<'_, Self>,
+        _conj: [bool; 2],
+        _of: &BlockProducts,
+    ) -> Option<[Self; 2]> {
         None
     }
 

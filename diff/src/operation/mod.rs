@@ -27,7 +27,7 @@ pub use kept::{Cotangents, Keep, Kept, Outcome, Reverse};
 pub use pairs::{OnPairs, Pairs};
 pub use value::Value;
 
-use crate::array::{Array, Dual, Eager, Kernel, Shape};
+use crate::array::{Array, Dual, Eager, Kernel, PairParts, Shape};
 
 /// Shape and dtype of an operand or a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,6 +229,22 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     fn on_pairs(&self) -> Result<OnPairs<Self>, Self::Error> {
         let (op, expected) = (self.name(), "real numbers");
         Err(TensorError::DTypeUnsupported { op, dtype: DType::C64, expected }.into())
+    }
+
+    /// Product of an operation with [`OnPairs::Bilinear`] by a kernel for complex numbers, conjugated where `conj` is
+    /// true, on arrays with [`Array::has_complex_products`]. `None`, the default, if there is no such kernel: [`Pairs`]
+    /// then takes products of real arrays.
+    ///
+    /// # Errors
+    /// As [`Operation::portable`].
+    fn pair_product<A: Array>(
+        &self,
+        x: PairParts<'_, A>,
+        y: PairParts<'_, A>,
+        conj: [bool; 2],
+    ) -> Result<Option<[A; 2]>, Self::Error> {
+        let _ = (x, y, conj);
+        Ok(None)
     }
 
     /// True if a tape records the operations of the portable definition, rather than one node: it then stores their

@@ -8,12 +8,13 @@
 //! steps      one after the other
 //! ```
 //!
-//! The engine joins parts of `f32` and `f64` and runs one complex kernel if that is faster.
+//! The engine joins parts of `f32` and `f64` and runs one complex kernel if that is faster. GPU backends have kernels
+//! that read both parts: [`Operation::pair_product`].
 
 use t4a_tensor::{AnyTensor, DType, TensorError};
 
 use super::{Cotangents, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value, vjp_of};
-use crate::array::{Array, Dual, Eager, Kernel};
+use crate::array::{Array, Dual, Eager, Kernel, PairParts};
 
 /// Form of an operation with one result on complex numbers: [`Operation::on_pairs`].
 #[derive(Clone, Debug)]
@@ -49,9 +50,6 @@ pub struct Pairs<O> {
     pub conj: [bool; 2],
 }
 
-/// A pair; a missing part is zero.
-type PairParts<'a, A> = [Option<&'a A>; 2];
-
 fn both<A>(x: &[A]) -> PairParts<'_, A> {
     [x.first(), x.get(1)]
 }
@@ -76,12 +74,17 @@ impl<O: Operation> Pairs<O> {
         Ok(out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")))
     }
 
-    /// The bilinear operation by up to four products of real arrays.
+    /// The bilinear operation by a kernel, or by up to four products of real arrays.
     fn product<A: Array>(
         &self,
         x: PairParts<'_, A>,
         y: PairParts<'_, A>,
     ) -> Result<Vec<A>, O::Error> {
+        if x.into_iter().flatten().any(A::has_complex_products)
+            && let Some(parts) = self.op.pair_product(x, y, self.conj)?
+        {
+            return Ok(parts.into());
+        }
         let times = |i: usize, j: usize| match (x[i], y[j]) {
             (Some(a), Some(b)) => self.real(&[a, b]).map(Some),
             _ => Ok(None),

@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use t4a_diff::array::Kernel;
+use t4a_diff::array::{Kernel, PairParts};
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, OnPairs, Operation, Outcome, Reverse,
     Value,
@@ -343,6 +343,18 @@ impl<G: Tag> Operation for Contraction<G> {
     /// Complex numbers as pairs: over (+, ×) without slices only.
     fn on_pairs(&self) -> Result<OnPairs<Self>> {
         pairs::form(self)
+    }
+
+    fn pair_product<A: Array>(
+        &self,
+        x: PairParts<'_, A>,
+        y: PairParts<'_, A>,
+        conj: [bool; 2],
+    ) -> Result<Option<[A; 2]>> {
+        if self.plan.is_empty() {
+            return Ok(None);
+        }
+        Ok(portable::contract_pairs(&self.semiring, &self.plan, [x, y], conj))
     }
 
     fn is_composite(&self) -> bool {

@@ -13,6 +13,7 @@
 //! ā = Σₙ c̄ · ∂c/∂t · ∂t/∂a                         b̄ = Σₘ c̄ · ∂c/∂t · ∂t/∂b
 //! ```
 
+use t4a_diff::array::PairParts;
 use t4a_diff::{Array, Integers};
 
 use super::axes::Pairing;
@@ -84,6 +85,21 @@ pub(super) fn contract<G: Tag, A: Array>(
         _ => (matrices[0].clone(), None),
     };
     (step.leave(&c, semiring.zero()), places)
+}
+
+/// The contraction of two complex operands over (+, ×), if the device has a kernel for complex numbers.
+pub(super) fn contract_pairs<G: Tag, A: Array>(
+    semiring: &G,
+    plan: &Plan,
+    operands: [PairParts<'_, A>; 2],
+    conj: [bool; 2],
+) -> Option<[A; 2]> {
+    let step = Pairing::new(plan);
+    let enter = |i: usize| operands[i].map(|x| Some(matrix(semiring, &step.enter(i, x?))));
+    let [a, b] = [enter(0), enter(1)];
+    let [a, b] = [&a, &b].map(|parts| parts.each_ref().map(Option::as_ref));
+    let parts = A::complex_matmul(a, b, conj)?;
+    Some(parts.map(|c| step.leave(&c, semiring.zero())))
 }
 
 /// Cotangents of the operands over a semiring other than (+, ×).

@@ -2,7 +2,7 @@
 
 use burn_backend::{Scalar, TensorMetadata};
 use t4a_diff::array::{
-    BlockCopies, BlockProducts, Cumulation, MatrixFactors, MatrixKernel, Semiring, Shape,
+    BlockCopies, BlockProducts, Cumulation, MatrixFactors, MatrixKernel, PairParts, Semiring, Shape,
 };
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
@@ -257,6 +257,30 @@ impl<B: Operations> Array for Floats<B> {
     }
     fn block_products(&self, b: &Self, of: &BlockProducts) -> Option<Self> {
         B::array_block_products(self, b, of)
+    }
+    fn has_complex_products(&self) -> bool {
+        B::has_complex_products(self)
+    }
+    fn complex_matmul(
+        a: PairParts<'_, Self>,
+        b: PairParts<'_, Self>,
+        conj: [bool; 2],
+    ) -> Option<[Self; 2]> {
+        let first = |parts: PairParts<'_, Self>| parts.into_iter().flatten().next().cloned();
+        let (x, y) = (first(a)?, first(b)?);
+        if !x.is_empty() && !y.is_empty() {
+            return B::array_complex_matmul(a, b, conj);
+        }
+        let zeros = x.full(&[x.shape()[0], x.shape()[1], y.shape()[2]], 0.0);
+        Some([zeros.clone(), zeros])
+    }
+    fn complex_block_products(
+        a: PairParts<'_, Self>,
+        b: PairParts<'_, Self>,
+        conj: [bool; 2],
+        of: &BlockProducts,
+    ) -> Option<[Self; 2]> {
+        B::array_complex_block_products(a, b, conj, of)
     }
     fn block_copies(&self, of: &BlockCopies) -> Option<Self> {
         B::array_block_copies(self, of)

@@ -9,8 +9,9 @@ use crate::kernels::blocks::{
     AXIS, COPY, ROWS, SIDE, SUM, TERM, TILE, TURN, block_copy_kernel, block_product_kernel,
     block_turn_kernel,
 };
-use crate::launch::{Operand, elements, grid, reach};
-use crate::product::{Tile, computed, is_software};
+use crate::kernels::tile::NumberParts;
+use crate::launch::{Operand, arguments, elements, grid, reach};
+use crate::product::{OperandParts, Tile, complex_operands, computed, is_software};
 
 const PRODUCTS: &str = "block_products";
 const COPIES: &str = "block_copies";
@@ -132,14 +133,45 @@ pub fn block_products<R: Runtime>(
     table: &ProductTable,
     c: Operand,
 ) -> Result<Operand> {
+    launch_products(client, [&[a], &[b]], [NumberParts::REAL; 2], table, &[c.clone()])?;
+    Ok(c)
+}
+
+/// [`block_products`] of complex numbers, conjugated where `conj` is true: real and imaginary part of `c`.
+///
+/// # Errors
+/// As [`block_products`]; `Sizes` if no operand has both parts.
+pub fn complex_block_products<R: Runtime>(
+    client: &ComputeClient<R>,
+    operands: [OperandParts; 2],
+    conj: [bool; 2],
+    table: &ProductTable,
+    c: [Operand; 2],
+) -> Result<[Operand; 2]> {
+    let (numbers, [a, b]) = complex_operands(PRODUCTS, operands, conj)?;
+    launch_products(client, [&a, &b], numbers, table, &c)?;
+    Ok(c)
+}
+
+/// Launches the kernel for the parts of the operands and of the result.
+fn launch_products<R: Runtime>(
+    client: &ComputeClient<R>,
+    [a, b]: [&[Operand]; 2],
+    numbers: [NumberParts; 2],
+    table: &ProductTable,
+    c: &[Operand],
+) -> Result<()> {
     let ProductTable { words, tile, tiles, sums, terms, lens } = table;
-    contain(PRODUCTS, "flat arrays that contain the matrices", [&a, &b, &c], lens)?;
-    let computed = computed(PRODUCTS, [&a, &b])?;
-    tile.check(client, computed.size())?;
-    if *tiles == 0 {
-        return Ok(c);
+    for c in c {
+        let required = "flat arrays that contain the matrices";
+        contain(PRODUCTS, required, [&a[0], &b[0], c], lens)?;
     }
-    let ([bm, bn, bk], [tm, tn], dtype) = (tile.sizes, tile.unit, a.dtype);
+    let computed = computed(PRODUCTS, [&a[0], &b[0]])?;
+    tile.check(client, NumberParts::parts_of_product(numbers) * computed.size())?;
+    if *tiles == 0 {
+        return Ok(());
+    }
+    let ([bm, bn, bk], [tm, tn], dtype) = (tile.sizes, tile.unit, a[0].dtype);
     // SAFETY: the tile was checked; the matrices of the table lie in the arrays.
     unsafe {
         block_product_kernel::launch_unchecked::<R>(
@@ -147,10 +179,10 @@ pub fn block_products<R: Runtime>(
             grid(*tiles),
             CubeDim::new_1d(tile.units() as u32),
             1,
-            a.arg(),
-            b.arg(),
+            arguments(a),
+            arguments(b),
             words.clone().arg(),
-            c.clone().arg(),
+            arguments(c),
             *tiles,
             *sums,
             *terms,
@@ -160,10 +192,11 @@ pub fn block_products<R: Runtime>(
             tm,
             tn,
             !is_software(client),
+            numbers,
             [dtype, computed],
         );
     }
-    Ok(c)
+    Ok(())
 }
 
 /// Least size of both axes of a copy that is moved in tiles.

@@ -45,6 +45,14 @@ impl Operand {
     }
 }
 
+/// Arguments of a kernel for the parts of numbers.
+pub(crate) fn arguments<R: Runtime, T>(parts: &[Operand]) -> SequenceArg<R, T>
+where
+    T: LaunchArg<RuntimeArg<R> = TensorArg<R>>,
+{
+    parts.iter().map(|x| x.clone().arg()).collect()
+}
+
 /// Returns false if the device reports that it lacks this element type. CUDA does not list `f64`, which it
 /// supports.
 pub fn supports<R: Runtime>(client: &ComputeClient<R>, dtype: StorageType) -> bool {

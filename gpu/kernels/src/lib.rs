@@ -3,7 +3,7 @@
 //! ```text
 //! kernels      `#[cube]` code without host code, one file per kernel
 //! extreme      maximum, minimum, argmax, argmin of a lane
-//! product      matrix products over semirings, in full precision
+//! product      matrix products over semirings and of complex numbers, in full precision
 //! blocks       products and copies of parts of flat arrays, all in one launch
 //! element      products of elements without a derivative: integers, values with counts, lists of the best values
 //! log_sum      log-sum-exp products and their cotangents
@@ -29,7 +29,7 @@ mod log_sum;
 mod product;
 mod scan;
 
-pub use blocks::{CopyTable, ProductTable, block_copies, block_products};
+pub use blocks::{CopyTable, ProductTable, block_copies, block_products, complex_block_products};
 #[cfg(feature = "cusolver")]
 pub use cusolver::{factor_large, has_library, solve_triangular_large};
 pub use element::{ElementForm, ElementOperand, element_product};
@@ -38,5 +38,5 @@ pub use extreme::{Extreme, Lanes, extreme};
 pub use factor::{Factorisation, Factors, Triangle, factor, fits_triangular, solve_triangular};
 pub use launch::{Operand, supports};
 pub use log_sum::log_sum_cotangents;
-pub use product::{Product, Semiring, Tile, product};
+pub use product::{OperandParts, Product, Semiring, Tile, complex_product, product};
 pub use scan::{LaneScan, ScanKind, scan};

@@ -10,7 +10,8 @@ use std::time::Instant;
 use burn::backend::Autodiff;
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Distribution, Tensor};
-use burn_t4a::ext::einsum::{LogSumExp, MaxPlus, einsum, semiring_einsum};
+use burn_t4a::ext::Complex;
+use burn_t4a::ext::einsum::{LogSumExp, MaxPlus, complex_einsum, einsum, semiring_einsum};
 use burn_t4a::ext::linalg::{cholesky, eigh, lu, qr, solve, svd};
 use burn_t4a::ext::operation::{BlockCopy, BlockProducts, BlockSum, BlockTerm, FlatMatrix};
 use burn_t4a::ext::scan::fused::{Running, cumulative, linear_recurrence};
@@ -18,7 +19,8 @@ use burn_t4a::ext::structured::{self, Direction, GradedTensor, Leg, Spec, Struct
 use burn_t4a_gpu_tests::{Card, Runtime};
 use cubecl::prelude::ComputeClient;
 use t4a_cube::{
-    CopyTable, Operand, ProductTable, Semiring, Tile, block_copies, block_products, product,
+    CopyTable, Operand, ProductTable, Semiring, Tile, block_copies, block_products,
+    complex_product, product,
 };
 
 type Tape = Autodiff<Card>;
@@ -123,6 +125,15 @@ fn tiles(bench: &Bench, scale: usize) {
                 }
             }
         }
+        let wide = Tile { sizes: [64, 128, 32], unit: [4, 8] };
+        for tile in [Tile::COMPLEX_WIDE, wide, Tile::LARGE, Tile::COMPLEX_LARGE] {
+            let ([bm, bn, bk], [tm, tn]) = (tile.sizes, tile.unit);
+            let name = format!("tile {bm}×{bn}×{bk} {tm}×{tn} complex {n}");
+            bench.row(&name, Work::Pairs(4.0 * (n as f64).powi(3)), || {
+                let operands = [&a, &b].map(|x| [Some(operand(x)), Some(operand(&a))]);
+                complex_product(&client, operands, [false; 2], Some(tile)).expect("a product");
+            });
+        }
     }
 }
 
@@ -162,6 +173,12 @@ fn products(bench: &Bench, scale: usize) {
         });
         bench.row(&format!("einsum {n} f32"), Work::Pairs(pairs), || {
             einsum::<Card, 2>("ij,jk->ik", [&a, &b]).expect("a product");
+        });
+        let [z, w] = [[&a, &b], [&b, &a]]
+            .map(|[re, im]| Complex::new(re.clone(), im.clone()).expect("parts of one shape"));
+        // A complex product is four real ones.
+        bench.row(&format!("complex einsum {n} f32"), Work::Pairs(4.0 * pairs), || {
+            complex_einsum::<Card, 2>("ij,jk->ik", [&z, &w]).expect("a product");
         });
     }
     let x = random([4, 4]);
@@ -295,6 +312,12 @@ fn graded(bench: &Bench, scale: usize) {
     let state = of(&[&bond, &site, &site, &bond.dual()], 2);
     let states = bond.dim();
     bench.row(&format!("graded contraction, {states} states"), Work::Call, || {
+        let y: GradedTensor<Card, U1> =
+            structured::einsum("ca,astb->cstb", &[&environment, &state]).expect("a tensor");
+        drop(y);
+    });
+    let [environment, state] = [&environment, &state].map(GradedTensor::times_i);
+    bench.row(&format!("complex graded contraction, {states} states"), Work::Call, || {
         let y: GradedTensor<Card, U1> =
             structured::einsum("ca,astb->cstb", &[&environment, &state]).expect("a tensor");
         drop(y);

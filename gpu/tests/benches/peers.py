@@ -110,6 +110,8 @@ def products():
 
         row(f"torch log-sum-exp {n} f32 by a product", lambda: log_sum_exp(a, b), pairs, unit)
         row(f"torch matmul {n} f32", lambda: a @ b, pairs, unit)
+        z, w = torch.complex(a, b), torch.complex(b, a)
+        row(f"torch matmul {n} c64", lambda: z @ w, 4 * pairs, unit)
 
 
 def scans():

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use t4a_diff::array::Kernel;
+use t4a_diff::array::{Kernel, PairParts};
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Meta, OnPairs, Operation, Outcome, Reverse, Value,
 };
@@ -11,7 +11,7 @@ use t4a_diff::{
 use super::{check, kernels_of, one, rearrange, shared};
 use crate::error::{Result, StructuredError};
 use crate::kernels;
-use crate::plan::{ContractionPlan, MatrixView, Products};
+use crate::plan::{ContractionPlan, MatrixView, Products, Rearrangement};
 
 /// `z = Q · products(P x, P′ y)`: bilinear, and so are its derivative rules. Complex operands are handled by
 /// [`Pairs<Contract>`](t4a_diff::Pairs).
@@ -96,6 +96,21 @@ impl Operation for Contract {
         let cotangent = |op: &Self, i| Ok(op.cotangent(i));
         Ok(OnPairs::Bilinear { joined: is_joined(&self.plan), cotangent, in_place: true })
     }
+
+    fn pair_product<A: Array>(
+        &self,
+        x: PairParts<'_, A>,
+        y: PairParts<'_, A>,
+        conj: [bool; 2],
+    ) -> Result<Option<[A; 2]>> {
+        let ([a, b], result) = (self.plan.operands(), self.plan.result());
+        let (x, y) = (moved_parts(a, x)?, moved_parts(b, y)?);
+        let [x, y] = [&x, &y].map(|parts| parts.each_ref().map(Option::as_ref));
+        let Some([re, im]) = A::complex_block_products(x, y, conj, self.plan.blocks()) else {
+            return Ok(None);
+        };
+        Ok(Some([moved(result, &re)?, moved(result, &im)?]))
+    }
 }
 
 /// True if one complex product is at least as fast as four real ones. Ratio of their times (two-core AVX2 machine,
@@ -117,15 +132,25 @@ fn is_joined(plan: &ContractionPlan) -> bool {
 const STEPS: usize = 64;
 
 /// Contraction of real arrays by operations of [`Array`]: gather, one product per term, scatter. Devices with kernels for
-/// blocks have three launches.
+/// blocks have one launch for all products, and one or two for each rearrangement.
 fn portable<A: Array>(plan: &ContractionPlan, x: &A, y: &A) -> Result<A> {
-    let enter = |plan: Option<&_>, x: &A| {
-        plan.map_or_else(|| Ok(x.clone()), |plan| rearrange::portable(plan, x))
-    };
     let [a, b] = plan.operands();
-    let (x, y) = (enter(a, x)?, enter(b, y)?);
+    let (x, y) = (moved(a, x)?, moved(b, y)?);
     let z = x.block_products(&y, plan.blocks());
-    enter(plan.result(), &z.unwrap_or_else(|| products(plan.products(), &x, &y)))
+    moved(plan.result(), &z.unwrap_or_else(|| products(plan.products(), &x, &y)))
+}
+
+/// The rearrangement of an array, which is the identity if `plan` is `None`.
+fn moved<A: Array>(plan: Option<&Rearrangement>, x: &A) -> Result<A> {
+    plan.map_or_else(|| Ok(x.clone()), |plan| rearrange::portable(plan, x))
+}
+
+fn moved_parts<A: Array>(
+    plan: Option<&Rearrangement>,
+    [re, im]: PairParts<'_, A>,
+) -> Result<[Option<A>; 2]> {
+    let part = |x: Option<&A>| x.map(|x| moved(plan, x)).transpose();
+    Ok([part(re)?, part(im)?])
 }
 
 fn products<A: Array>(plan: &Products, x: &A, y: &A) -> A {

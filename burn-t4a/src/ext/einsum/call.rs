@@ -115,7 +115,8 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
 }
 
 /// As [`einsum`], over complex numbers. The engine converts the parts of `f32` and `f64` to complex numbers where
-/// that is faster; otherwise a pairwise step is four real contractions.
+/// that is faster, and GPU backends have a kernel for both parts of these; otherwise a pairwise step is four real
+/// contractions.
 ///
 /// Operands are not conjugated; pass `a.conj()` where needed. Steps are not sliced: a memory limit, for elements of
 /// two parts, is met or an error.

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use super::product::Standard;
-use super::tile::{Four, accumulate, load_tile, store_tile};
+use super::tile::{Four, NumberParts, accumulate, load_tile, store_tile};
 
 /// Integers per tile, per matrix of the result, per term and per copy in the tables of both kernels.
 pub(crate) const TILE: usize = 3;
@@ -26,7 +26,7 @@ fn word(table: &Tensor<i32>, at: usize) -> usize {
 
 /// `C[c] = Σ A[a] B[b]` over the terms of each c. A cube computes a tile of `bm × bn` of one matrix of the result, a
 /// unit `tm × tn` elements, with `bk` steps of a term at a time in shared memory. Elements are stored as E and computed
-/// as F.
+/// as F; complex numbers have two tensors, or one if a part is zero.
 ///
 /// ```text
 /// tile    index of its matrix, first row, first column
@@ -35,10 +35,10 @@ fn word(table: &Tensor<i32>, at: usize) -> usize {
 /// ```
 #[cube(launch_unchecked)]
 pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
-    a: &Tensor<Vector<E, N>>,
-    b: &Tensor<Vector<E, N>>,
+    a: &Sequence<Tensor<Vector<E, N>>>,
+    b: &Sequence<Tensor<Vector<E, N>>>,
     table: &Tensor<i32>,
-    c: &mut Tensor<E>,
+    c: &mut Sequence<Tensor<E>>,
     tiles: usize,
     sums: usize,
     terms: usize,
@@ -48,6 +48,7 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
     #[comptime] tm: usize,
     #[comptime] tn: usize,
     #[comptime] unroll: bool,
+    #[comptime] numbers: [NumberParts; 2],
     #[define(E, F)] _dtypes: [StorageType; 2],
 ) {
     if CUBE_POS >= tiles {
@@ -72,13 +73,16 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
     let y = unit / wide;
 
     let zero = F::new(0.0);
-    let mut sa = SharedMemory::<Vector<F, Four>>::new(comptime!(bm * (steps + 1)));
-    let mut sb = SharedMemory::<Vector<F, Four>>::new(comptime!(bk * (columns + 1)));
-    let mut next_a = Array::<Vector<F, Four>>::new(comptime!(bm * steps / units));
-    let mut next_b = Array::<Vector<F, Four>>::new(comptime!(bk * columns / units));
-    let mut totals = Array::<Vector<F, Four>>::new(comptime!(tm * vectors));
+    let a_parts = comptime!(numbers[0].parts);
+    let b_parts = comptime!(numbers[1].parts);
+    let parts = comptime!(NumberParts::parts_of_product(numbers));
+    let mut sa = SharedMemory::<Vector<F, Four>>::new(comptime!(a_parts * bm * (steps + 1)));
+    let mut sb = SharedMemory::<Vector<F, Four>>::new(comptime!(b_parts * bk * (columns + 1)));
+    let mut next_a = Array::<Vector<F, Four>>::new(comptime!(a_parts * bm * steps / units));
+    let mut next_b = Array::<Vector<F, Four>>::new(comptime!(b_parts * bk * columns / units));
+    let mut totals = Array::<Vector<F, Four>>::new(comptime!(parts * tm * vectors));
     #[unroll]
-    for i in 0..comptime!(tm * vectors) {
+    for i in 0..comptime!(parts * tm * vectors) {
         totals[i] = Vector::<F, Four>::new(zero);
     }
 
@@ -126,8 +130,8 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
                 columns,
                 units,
             );
-            store_tile::<F>(&mut sa, 0, &next_a, unit, a_along_k, bm, steps, units);
-            store_tile::<F>(&mut sb, 0, &next_b, unit, b_along_n, bk, columns, units);
+            store_tile::<F>(&mut sa, 0, &next_a, unit, a_along_k, bm, steps, units, a_parts);
+            store_tile::<F>(&mut sb, 0, &next_b, unit, b_along_n, bk, columns, units, b_parts);
             sync_cube();
             accumulate::<F, Standard>(
                 &mut totals,
@@ -144,6 +148,7 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
                 steps,
                 unroll,
                 false,
+                numbers,
             );
             sync_cube();
             k0 += bk;
@@ -159,12 +164,16 @@ pub(crate) fn block_product_kernel<E: Float, F: Float, N: Size>(
         let row = row0 + y + i * high;
         #[unroll]
         for j in 0..vectors {
-            let total = totals[comptime!(i * vectors + j)];
             #[unroll]
             for l in 0..4usize {
                 let column = column0 + 4 * (x + j * wide) + l;
                 if row < m && column < n {
-                    c[to + row * c_row + column * c_column] = E::cast_from(total[l]);
+                    #[unroll]
+                    for part in 0..parts {
+                        let total = totals[comptime!((part * tm + i) * vectors + j)];
+                        let values = c.index_mut(part);
+                        values[to + row * c_row + column * c_column] = E::cast_from(total[l]);
+                    }
                 }
             }
         }

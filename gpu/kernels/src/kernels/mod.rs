@@ -11,7 +11,7 @@ pub(crate) mod log_sum;
 pub(crate) mod product;
 pub(crate) mod scan;
 pub(crate) mod steps;
-mod tile;
+pub(crate) mod tile;
 
 /// Returns true for NaN.
 #[cube]

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use super::is_nan;
-use super::tile::{Four, accumulate, has_nan, load_tile, place, store_tile};
+use super::tile::{Four, NumberParts, accumulate, has_nan, load_tile, place, store_tile};
 
 /// ⊗ and ⊕ of a semiring. A term that is NaN, such as −∞ + ∞, is ignored, because the zero of the semiring absorbs.
 #[cube]
@@ -168,15 +168,17 @@ fn record(flags: &mut SharedMemory<i32>, line: usize, block: i32) {
 /// blocks of `bk` steps in shared memory: it loads the next block while it computes. Elements are stored as E
 /// and computed as F. Operands whose vectors have four elements are read in whole vectors.
 ///
-/// With `mask`, sums over lines with NaN are NaN.
+/// Complex numbers have two tensors per operand, with the same strides, or one if a part is zero.
+///
+/// With `mask`, sums over lines with NaN are NaN. This and `track` are for real numbers.
 ///
 /// With `track`, `places` receives the block of the first term that equals the sum, −1 if the sum is the zero of the
 /// semiring, and −2 − i if i is the block of the first NaN. [`place_kernel`] replaces them by indices of steps.
 #[cube(launch_unchecked)]
 pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
-    a: &Tensor<Vector<E, NA>>,
-    b: &Tensor<Vector<E, NB>>,
-    c: &mut Tensor<E>,
+    a: &Sequence<Tensor<Vector<E, NA>>>,
+    b: &Sequence<Tensor<Vector<E, NB>>>,
+    c: &mut Sequence<Tensor<E>>,
     places: &mut Tensor<i32>,
     tiles: usize,
     m: usize,
@@ -201,6 +203,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
     #[comptime] b_along_n: bool,
     #[comptime] unroll: bool,
     #[comptime] native: bool,
+    #[comptime] numbers: [NumberParts; 2],
     #[define(E, F)] _dtypes: [StorageType; 2],
 ) {
     if CUBE_POS >= tiles {
@@ -214,8 +217,11 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
     let vectors = comptime!(tn / 4);
     let a_loads = comptime!(bm * steps / units);
     let b_loads = comptime!(bk * columns / units);
-    let a_size = comptime!(bm * (steps + 1));
-    let b_size = comptime!(bk * (columns + 1));
+    let a_parts = comptime!(numbers[0].parts);
+    let b_parts = comptime!(numbers[1].parts);
+    let parts = comptime!(NumberParts::parts_of_product(numbers));
+    let a_size = comptime!(a_parts * bm * (steps + 1));
+    let b_size = comptime!(b_parts * bk * (columns + 1));
 
     let across = (n + bn - 1) / bn;
     let down = (m + bm - 1) / bm;
@@ -235,13 +241,13 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
     let mut sb = SharedMemory::<Vector<F, Four>>::new(comptime!(2 * b_size));
     let mut row_flags = SharedMemory::<i32>::new(comptime!(if mask { bm } else { 1 }));
     let mut column_flags = SharedMemory::<i32>::new(comptime!(if mask { bn } else { 1 }));
-    let mut next_a = Array::<Vector<F, Four>>::new(a_loads);
-    let mut next_b = Array::<Vector<F, Four>>::new(b_loads);
-    let mut sums = Array::<Vector<F, Four>>::new(comptime!(tm * vectors));
+    let mut next_a = Array::<Vector<F, Four>>::new(comptime!(a_parts * a_loads));
+    let mut next_b = Array::<Vector<F, Four>>::new(comptime!(b_parts * b_loads));
+    let mut sums = Array::<Vector<F, Four>>::new(comptime!(parts * tm * vectors));
     let mut before = Array::<Vector<F, Four>>::new(comptime!(if track { tm * vectors } else { 1 }));
     let mut at = Array::<i32>::new(comptime!(if track { tm * tn } else { 1 }));
     #[unroll]
-    for i in 0..comptime!(tm * vectors) {
+    for i in 0..comptime!(parts * tm * vectors) {
         sums[i] = Vector::<F, Four>::new(zero);
     }
     if comptime!(track) {
@@ -323,8 +329,8 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
         let stage = k0 / bk % 2;
         let a_start = stage * a_size;
         let b_start = stage * b_size;
-        store_tile::<F>(&mut sa, a_start, &next_a, unit, a_along_k, bm, steps, units);
-        store_tile::<F>(&mut sb, b_start, &next_b, unit, b_along_n, bk, columns, units);
+        store_tile::<F>(&mut sa, a_start, &next_a, unit, a_along_k, bm, steps, units, a_parts);
+        store_tile::<F>(&mut sb, b_start, &next_b, unit, b_along_n, bk, columns, units, b_parts);
         // The other block was read before the preceding barrier, so the next pass may write it.
         sync_cube();
         k0 += bk;
@@ -368,7 +374,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
         }
         accumulate::<F, S>(
             &mut sums, &sa, &sb, a_start, b_start, x, y, wide, high, tm, vectors, steps, unroll,
-            native,
+            native, numbers,
         );
         if comptime!(track) {
             #[unroll]
@@ -392,29 +398,33 @@ pub(crate) fn product_kernel<E: Float, F: Float, NA: Size, NB: Size, S: Ring>(
         let row = y + i * high;
         #[unroll]
         for j in 0..vectors {
-            let sum = sums[comptime!(i * vectors + j)];
             #[unroll]
             for l in 0..4usize {
                 let column = 4 * (x + j * wide) + l;
                 if row < rows_left && column < columns_left {
                     let to = (batch * m + row0 + row) * n + column0 + column;
-                    let mut value = sum[l];
-                    let mut place = 0i32;
-                    if comptime!(track) {
-                        place = at[comptime!(4 * (i * vectors + j) + l)];
-                    }
-                    if comptime!(mask) {
-                        let by_row = row_flags[row];
-                        let by_column = column_flags[column];
-                        let earlier = select(by_column < by_row, by_column, by_row);
-                        let later = select(by_column < by_row, by_row, by_column);
-                        let first = select(earlier < 0, later, earlier);
-                        value = select(first < 0, value, nan.get::<F>());
-                        place = select(first < 0, place, -2 - first);
-                    }
-                    c[to] = E::cast_from(value);
-                    if comptime!(track) {
-                        places[to] = place;
+                    #[unroll]
+                    for part in 0..parts {
+                        let sum = sums[comptime!((part * tm + i) * vectors + j)];
+                        let mut value = sum[l];
+                        let mut place = 0i32;
+                        if comptime!(track) {
+                            place = at[comptime!(4 * (i * vectors + j) + l)];
+                        }
+                        if comptime!(mask) {
+                            let by_row = row_flags[row];
+                            let by_column = column_flags[column];
+                            let earlier = select(by_column < by_row, by_column, by_row);
+                            let later = select(by_column < by_row, by_row, by_column);
+                            let first = select(earlier < 0, later, earlier);
+                            value = select(first < 0, value, nan.get::<F>());
+                            place = select(first < 0, place, -2 - first);
+                        }
+                        let values = c.index_mut(part);
+                        values[to] = E::cast_from(value);
+                        if comptime!(track) {
+                            places[to] = place;
+                        }
                     }
                 }
             }

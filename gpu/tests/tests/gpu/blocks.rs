@@ -35,7 +35,7 @@ fn matrices(sizes: &[[usize; 2]]) -> (Vec<FlatMatrix>, usize) {
 }
 
 /// Results of these sizes, the matrix of index i with i terms of other sizes.
-fn products(sizes: &[[usize; 2]]) -> (BlockProducts, [usize; 2]) {
+pub(super) fn products(sizes: &[[usize; 2]]) -> (BlockProducts, [usize; 2]) {
     let steps = |i: usize, term: usize| [7, 16, 1, 40, 0][(i + term) % 5];
     let terms = |i: usize| (0..i).map(move |term| steps(i, term));
     let all = |of: fn([usize; 2], usize) -> [usize; 2]| -> Vec<[usize; 2]> {
@@ -54,7 +54,7 @@ fn products(sizes: &[[usize; 2]]) -> (BlockProducts, [usize; 2]) {
     (BlockProducts { len, sums, tables: Default::default() }, [a_len, b_len])
 }
 
-fn by_loops(a: &[f32], b: &[f32], of: &BlockProducts) -> Vec<f32> {
+pub(super) fn by_loops(a: &[f32], b: &[f32], of: &BlockProducts) -> Vec<f32> {
     let mut c = vec![f32::NAN; of.len];
     let at = |x: FlatMatrix, i, j| x.offset + i * x.strides[0] + j * x.strides[1];
     for BlockSum { to, sizes: [m, n], terms } in &of.sums {

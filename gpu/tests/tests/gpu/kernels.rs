@@ -8,7 +8,7 @@ use t4a_cube::{CubeError, Operand, Semiring, Tile, product};
 
 use super::{Card, noise, tensor};
 
-fn operand(x: Tensor<Card, 3>) -> Operand {
+pub(super) fn operand(x: Tensor<Card, 3>) -> Operand {
     let x = x.into_primitive().tensor();
     Operand {
         handle: x.handle.clone(),

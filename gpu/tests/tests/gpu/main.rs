@@ -6,6 +6,7 @@
 
 mod arrays;
 mod blocks;
+mod complex;
 mod contractions;
 mod elements;
 mod examples;

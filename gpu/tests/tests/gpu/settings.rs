@@ -163,6 +163,10 @@ const ROWS: &[(&str, Call)] = &[
         done(structured::einsum("ij,jk->ik", &[&x, &x]))?;
         done(x.permute(&[1, 0], 1))
     }),
+    ("`structured`: contractions of complex tensors", |x| {
+        let z = graded(&x).times_i();
+        done(structured::einsum("ij,jk->ik", &[&z, &z]))
+    }),
     ("`structured`: inner products, norms", |x| {
         let x = graded(&x);
         done(x.inner(&x))?;
