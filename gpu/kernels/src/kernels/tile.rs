@@ -12,14 +12,14 @@ use super::product::Ring;
 /// Elements per vector in shared memory.
 pub(crate) type Four = Const<4>;
 
-/// NumberParts of an operand: its parts, real parts first.
+/// Parts of the numbers of an operand, real parts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NumberParts {
     /// Index of the first part: 1 if the real parts are zero.
     pub(crate) first: usize,
     /// Number of parts.
     pub(crate) parts: usize,
-    /// NumberParts are conjugated.
+    /// True if the numbers are conjugated.
     pub(crate) conj: bool,
 }
 
