@@ -133,7 +133,7 @@ pub fn block_products<R: Runtime>(
     table: &ProductTable,
     c: Operand,
 ) -> Result<Operand> {
-    launch_products(client, [&[a], &[b]], [NumberParts::REAL; 2], table, &[c.clone()])?;
+    launch_products(client, [&[a], &[b]], [NumberParts::REAL; 2], table, std::slice::from_ref(&c))?;
     Ok(c)
 }
 
