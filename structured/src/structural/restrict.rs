@@ -32,8 +32,7 @@ impl<S: Sector> Spec<S> {
     /// `MoveAxis`; `Invalid` if `dims[k]` exceeds the dimension of the sector.
     pub fn restrict(&self, axis: usize, dims: &[usize]) -> Result<(Self, Rearrange)> {
         let op = "restrict";
-        let rank = self.legs().len();
-        check_axes(op, rank, &[axis])?;
+        check_axes(op, self.legs().len(), &[axis])?;
         let leg = &self.legs()[axis];
         let all = leg.sectors();
         if dims.len() != all.len() || dims.iter().zip(all).any(|(&dim, &(_, of))| dim > of) {
@@ -49,8 +48,9 @@ impl<S: Sector> Spec<S> {
         legs[axis] = Leg::sorted(kept, leg.direction())?;
         let to = Spec::new(legs, self.flux(), self.rows())?;
         let mut build = RearrangementBuilder::new(self.len(), to.len());
-        let side = if axis < self.rows() { 0..self.rows() } else { self.rows()..rank };
-        if side.len() == 1 {
+        let rows = self.rows();
+        let side = if axis < rows { rows } else { self.legs().len() - rows };
+        if side == 1 {
             // The leading rows or columns of each matrix.
             for target in to.matrices() {
                 let Some(matrix) = self.matrix(target.charge) else { continue };
@@ -58,17 +58,17 @@ impl<S: Sector> Spec<S> {
                 let cols = MoveAxis { size: target.cols, from: 1, to: 1 };
                 build.push_sorted(matrix.offset, target.offset, false, [rows, cols].into_iter());
             }
-            return Ok((to, Rearrange { plan: Arc::new(build.finish(true, true)) }));
-        }
-        for target in to.blocks() {
-            let mut places = target.places.clone();
-            let sector = to.legs()[axis].sectors()[places[axis] as usize].0;
-            let Some(place) = leg.place(sector) else { continue };
-            places[axis] = place as u32;
-            if let Some(block) = self.block(&places) {
-                let moved = block.axes_to(target).zip(&target.shape);
-                let moved = moved.map(|(axis, &size)| MoveAxis { size, ..axis });
-                build.push_sorted(block.offset, target.offset, false, moved);
+        } else {
+            for target in to.blocks() {
+                let mut places = target.places.clone();
+                let sector = to.legs()[axis].sectors()[places[axis] as usize].0;
+                let Some(place) = leg.place(sector) else { continue };
+                places[axis] = place as u32;
+                if let Some(block) = self.block(&places) {
+                    let moved = block.axes_to(target).zip(&target.shape);
+                    let moved = moved.map(|(axis, &size)| MoveAxis { size, ..axis });
+                    build.push_sorted(block.offset, target.offset, false, moved);
+                }
             }
         }
         Ok((to, Rearrange { plan: Arc::new(build.finish(true, true)) }))
